@@ -115,6 +115,7 @@ PUBLIC = [
     "repair_store",
     "report",
     "reranker",
+    "save_report",
     "serve",
     "show",
     "store_size",

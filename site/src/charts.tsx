@@ -16,13 +16,15 @@ interface Frame {
 }
 
 const FRAME: Frame = { width: 720, height: 400, left: 46, bottom: 40 };
+const SMALL: Frame = { width: 400, height: 270, left: 36, bottom: 40 }; // of several side by side, or on a phone
 
 /** Points of a plane, names on hover and beside the strong ones; strong ones are joined as a stair or by a line. */
-export function Scatter({ dots, x, y, log, line, label }: { dots: Dot[]; x: string; y: string; log?: boolean; line?: { from: [number, number]; to: [number, number] }; label: string }) {
-  const { width, height, left, bottom } = FRAME;
+export function Scatter({ dots, x, y, log, line, label, small = innerWidth <= 700 }: { dots: Dot[]; x: string; y: string; log?: boolean; line?: { from: [number, number]; to: [number, number] }; label: string; small?: boolean }) {
+  const { width, height, left, bottom } = small ? SMALL : FRAME;
   const xs = dots.map((dot) => (log ? Math.log10(dot.x) : dot.x));
   const ys = dots.map((dot) => dot.y);
-  const [x0, x1] = padded(Math.min(...xs), Math.max(...xs));
+  const room = dots.some((dot) => dot.strong) ? 0.2 : 0.08; // for names, which stand left of their points
+  const [x0, x1] = padded(Math.min(...xs), Math.max(...xs), room);
   const [y0, y1] = padded(Math.min(...ys), Math.max(...ys));
   const at = (value: number): number => left + (((log ? Math.log10(value) : value) - x0) / (x1 - x0)) * (width - left - 12);
   const up = (value: number): number => height - bottom - ((value - y0) / (y1 - y0)) * (height - bottom - 10);
@@ -36,14 +38,14 @@ export function Scatter({ dots, x, y, log, line, label }: { dots: Dot[]; x: stri
           <text x={left - 6} y={up(tick) + 4} text-anchor="end">{tick}</text>
         </g>
       ))}
-      {(log ? decades(x0, x1) : ticks(x0, x1)).map((tick) => (
+      {(log ? decades(x0, x1, small) : ticks(x0, x1)).map((tick) => (
         <g key={tick}>
           <line class="grid" x1={at(tick)} x2={at(tick)} y1={10} y2={height - bottom} />
           <text x={at(tick)} y={height - bottom + 16} text-anchor="middle">{tick >= 10000 ? `${tick / 1000}k` : tick}</text>
         </g>
       ))}
       <text x={(left + width) / 2} y={height - 4} text-anchor="middle">{x}</text>
-      <text class="axis" x={left} y={10}>{y}</text>
+      <text class="axis" x={left + 4} y={12}>{y}</text>
       {line && <line class="trend" x1={at(line.from[0])} y1={up(line.from[1])} x2={at(line.to[0])} y2={up(line.to[1])} />}
       {stair && <path class="stair" d={stair} />}
       {dots.map((dot, number) => (
@@ -51,32 +53,43 @@ export function Scatter({ dots, x, y, log, line, label }: { dots: Dot[]; x: stri
           <title>{`${plain(dot.label)}: ${dot.y.toFixed(1)} at ${dot.x}`}</title>
         </circle>
       ))}
-      {apart(strong.map((dot) => ({ text: plain(dot.label), x: at(dot.x), y: up(dot.y) - 9, end: at(dot.x) > width * 0.6 }))).map((name) => (
+      {placed(strong.map((dot) => ({ text: plain(dot.label.slice(0, 40)), x: at(dot.x), y: up(dot.y) })), left).map((name) => (
         <text key={name.text} class="name" x={name.x} y={name.y} text-anchor={name.end ? "end" : "start"}>{name.text}</text>
       ))}
     </svg>
   );
 }
 
-interface Name {
+interface Spot {
   text: string;
   x: number;
   y: number;
+}
+
+interface Name extends Spot {
   end: boolean;
 }
 
-/** Those of the names that do not lie upon one before. */
-function apart(names: Name[]): Name[] {
+const LETTER = 6.4; // units of a letter, on average
+const LINE = 13; // units of a line of letters
+
+/** Names beside their points: above and left of them, where a front has nothing, else below; without room, on hover only. */
+function placed(spots: Spot[], edge: number): Name[] {
   const free: Name[] = [];
-  const left = (name: Name): number => (name.end ? name.x - 6.2 * name.text.length : name.x);
-  for (const name of names)
-    if (free.every((other) => Math.abs(other.y - name.y) > 13 || left(other) + 6.2 * other.text.length < left(name) || left(name) + 6.2 * name.text.length < left(other))) free.push(name);
+  const left = (name: Name): number => (name.end ? name.x - LETTER * name.text.length : name.x);
+  const apart = (name: Name): boolean =>
+    free.every((other) => Math.abs(other.y - name.y) > LINE || left(other) + LETTER * other.text.length < left(name) || left(name) + LETTER * name.text.length < left(other));
+  for (const { text, x, y } of spots) {
+    const ends = [-5, -5 - LINE].map((up): Name => ({ text, x: x - 8, y: y + up, end: true })).filter((name) => left(name) > edge);
+    const place = [...ends, { text, x: x + 4, y: y + 18, end: false }].find(apart);
+    if (place && (place.end || !ends.length)) free.push(place);
+  }
   return free;
 }
 
-function padded(low: number, high: number): [number, number] {
-  const pad = (high - low || Math.abs(high) || 1) * 0.08;
-  return [low - pad, high + pad];
+function padded(low: number, high: number, below = 0.08): [number, number] {
+  const range = high - low || Math.abs(high) || 1;
+  return [low - range * below, high + range * 0.08];
 }
 
 function ticks(low: number, high: number): number[] {
@@ -86,9 +99,9 @@ function ticks(low: number, high: number): number[] {
   return Array.from({ length: Math.max(0, Math.floor(high / size) - first + 1) }, (_, number) => +((first + number) * size).toPrecision(10));
 }
 
-function decades(low: number, high: number): number[] {
+function decades(low: number, high: number, few: boolean): number[] {
   const all: number[] = [];
-  for (let power = Math.floor(low) - 1; power <= high; power++) for (const digit of [1, 2, 5]) all.push(+(digit * 10 ** power).toPrecision(3));
+  for (let power = Math.floor(low) - 1; power <= high; power++) for (const digit of few ? [1, 3] : [1, 2, 5]) all.push(+(digit * 10 ** power).toPrecision(3));
   return all.filter((value) => Math.log10(value) >= low && Math.log10(value) <= high);
 }
 
@@ -101,5 +114,14 @@ export function Difference({ value, low, high, most, label }: { value: number; l
       {low !== null && high !== null && <rect class={value > 0 ? "bar-a" : "bar-b"} x={at(low)} y="5" width={Math.max(1.5, at(high) - at(low))} height="6" rx="2" />}
       <circle class="mark" cx={at(value)} cy="8" r="3.5" />
     </svg>
+  );
+}
+
+/** A wide drawing that scrolls on a narrow screen. */
+export function Wide({ label, children }: { label: string; children: preact.ComponentChildren }) {
+  return (
+    <div class="wide-box" tabIndex={0} role="region" aria-label={label}>
+      {children}
+    </div>
   );
 }

@@ -65,7 +65,33 @@ export interface Index {
   tasks: { name: string[]; family: string[]; category: string[]; known: boolean[] };
   items: Record<string, string>; // task → file of its items
   plots: string[]; // boards that have plots
+  reports: ReportEntry[]; // newest first
   live: boolean; // served: runs are followed
+}
+
+// A report that is kept with the results; `model` is empty where it is about several.
+export interface ReportEntry {
+  file: string;
+  kind: string;
+  title: string;
+  model: string;
+  revision: string;
+  verdict: string;
+  date: string;
+}
+
+export interface ReportSection {
+  title: string;
+  columns: string[];
+  rows: [string, boolean, string[]][]; // the heading that a row is under, whether it is a total, and its cells
+  notes: string[];
+  caption: string; // of the figure, which has it in itself: for those who cannot see it
+  figure: string; // SVG
+}
+
+export interface Report extends ReportEntry {
+  sentences: string[];
+  sections: ReportSection[];
 }
 
 export interface TaskFacts {
@@ -152,7 +178,12 @@ export interface RunState {
   started: number;
   updated: number;
   ended: boolean;
+  models?: string[];
+  tasks?: number;
   seconds: number;
+  cpu_seconds?: number | null;
+  gpu_seconds?: number | null;
+  predicted?: number | null; // seconds, of a plan
   embedded: number;
   reused: number;
   stages: { name: string; unit: string; done: number; total: number; count: string; speed: string; left: string }[];
@@ -175,6 +206,10 @@ export interface Runs {
     embedded: number;
     embedding: number;
     scoring: number;
+    seconds: number | null; // of the whole run, as long as its state is kept
+    cpu_seconds: number | null;
+    gpu_seconds: number | null;
+    predicted: number | null;
     warnings: string[];
   }[];
 }

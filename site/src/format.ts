@@ -16,6 +16,19 @@ export const amount = (value: number | null | undefined): string => {
   return `${+value.toPrecision(3)}`;
 };
 
+export const counted = (count: number, word: string): string => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
+
+/** A time as people say it: 42 s, 3 min 10 s, 2 h 5 min. */
+export const span = (seconds: number): string => {
+  if (seconds < 60) return `${seconds < 10 ? +seconds.toFixed(1) : Math.round(seconds)} s`;
+  const minutes = Math.floor(seconds / 60);
+  return seconds < 3600 ? `${minutes} min ${Math.round(seconds % 60)} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+};
+
+/** Seconds of a device in hours. */
+export const hours = (seconds: number | null | undefined): string =>
+  seconds === null || seconds === undefined ? "" : `${(seconds / 3600).toPrecision(2).replace(/\.?0+$/, "").replace(/^.*e-.*$/, "0")}`;
+
 /** Models without the organization, for narrow places. */
 export const short = (model: string): string => model.slice(model.lastIndexOf("/") + 1);
 
@@ -23,9 +36,11 @@ export const short = (model: string): string => model.slice(model.lastIndexOf("/
 const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/g;
 const PAIRS = /[\ud800-\udbff][\udc00-\udfff]/;
 
-/** Text without control characters, which are spelled out. */
+const LONGEST = 2000; // letters of a text that are shown
+
+/** Text without control characters, which are spelled out; the end of one that fills pages is left out. */
 export const plain = (text: string): string =>
-  text
+  (text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text)
     .split(new RegExp(`(${PAIRS.source})`))
     .map((piece) =>
       PAIRS.test(piece) ? piece : piece.replace(CONTROLS, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`),

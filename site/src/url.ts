@@ -21,9 +21,12 @@ function decode(text: string): string {
   }
 }
 
+/** Text without halves of characters, which no address can hold. */
+export const whole = (text: string): string => text.replace(/\p{Surrogate}/gu, "\ufffd");
+
 export function address(view: string, name = "", params: Record<string, string> = {}): string {
   const query = new URLSearchParams(Object.entries(params).filter(([, value]) => value)).toString();
-  return `#/${encodeURIComponent(view)}${name && `/${encodeURIComponent(name)}`}${query && `?${query}`}`;
+  return `#/${encodeURIComponent(whole(view))}${name && `/${encodeURIComponent(whole(name))}`}${query && `?${query}`}`;
 }
 
 /** Change parameters of the address; an empty value removes one. The page before stays one step back. */

@@ -26,6 +26,7 @@ Read scores
     check_published  every published aggregate computed again from its parts
     published        the papers' tables: published.tables(), .cells(), .errata()
     report           a paper-like report as HTML, Markdown and LaTeX, with figures, tables and protocols
+    save_report      what doctor, verify, an analysis or a diagnosis returned, kept for the page
     export_site      the page: leaderboards, comparisons, items and runs, as files that open from disk
     serve            the page, served on this machine; it follows runs
 
@@ -202,6 +203,7 @@ _HOMES = {
     "repair_store": "run.store_health",
     "report": "studies.report",
     "reranker": "models.functions",
+    "save_report": "studies.kept_reports",
     "serve": "site.server",
     "show": "boards.facts",
     "store_size": "run.store_health",

@@ -85,6 +85,7 @@ from embark.studies import analyze as analyze
 from embark.studies.ark import ArkDiagnosis as ArkDiagnosis
 from embark.studies.ark import diagnose_ark as diagnose_ark
 from embark.studies.diagnosis import Diagnosis as Diagnosis
+from embark.studies.kept_reports import save_report as save_report
 from embark.studies.monitor import Monitor as Monitor
 from embark.studies.omni import OmniDiagnosis as OmniDiagnosis
 from embark.studies.omni import diagnose_omni as diagnose_omni

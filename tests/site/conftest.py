@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -20,6 +21,27 @@ BOARDS = ["Pocket", "MIEB(Multilingual)", "ARK"]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
+HOSTILE_SVG = (
+    '<svg xmlns="http://www.w3.org/2000/svg" width="90" height="90" onload="alert(1)"><script>alert(2)</script>'
+    '<image href="http://127.0.0.1:9/x.png"/><foreignObject><body onload="alert(3)"/></foreignObject>'
+    '<rect width="90" height="90" fill="red"/></svg>'
+)
+
+
+def keep_reports(settings: embark.Settings) -> None:
+    """Keep an examination, a verification, a sweep, and a report of somebody who means harm."""
+    embark.save_report(embark.doctor(MODELS[0], settings=settings), settings=settings)
+    verification = embark.verify(MODELS[0], tasks=TASKS, against=settings.results, run=False, settings=settings)
+    embark.save_report(verification, settings=settings)
+    sweep = embark.analyze.truncate(MODELS[0], TASKS[0], settings=settings)
+    path = embark.save_report(sweep, settings=settings)
+    report = json.loads(path.read_text())
+    report["title"] = "</script><script>alert(4)</script>"
+    report["sections"][0] |= {"figure": HOSTILE_SVG, "title": "<img src=x onerror=alert(5)>"}
+    path.with_name("hostile.json").write_text(json.dumps(report))
+    path.with_name("deep.json").write_text("[" * 100_000)
+
+
 @pytest.fixture(scope="session")
 def pocket_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `home`, `results`, and the `page` of them."""
@@ -31,6 +53,7 @@ def pocket_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if not (folder / "complete").exists():
             settings = load_settings(folder / "home", folder / "results")
             embark.evaluate(MODELS, TASKS, settings=settings, show_progress=False)
+            keep_reports(settings)
             embark.export_site(folder / "page", BOARDS, settings=settings)
             (folder / "complete").touch()
     return folder

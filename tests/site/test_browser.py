@@ -26,6 +26,7 @@ VIEWS = (
     MIEB,
     "#/plots/MIEB(Multilingual)?plot=parameters",
     "#/plots/MIEB(Multilingual)?plot=profile",
+    "#/plots/MIEB(Multilingual)?plot=profile&shape=radar",
     "#/plots/MIEB(Multilingual)?plot=scaling",
     "#/plots/MIEB(Multilingual)?plot=languages",
     "#/plots/MIEB(Multilingual)?plot=spread",
@@ -188,6 +189,81 @@ def test_a_model_page_has_card_profile_and_failures(page: Path, opened: Opened) 
     assert tab.locator(".answer.wrong").count() >= 1
 
 
+def test_a_model_page_has_the_examination_and_the_verdict(page: Path, opened: Opened) -> None:
+    tab = opened(page, "#/model/embark%2Fpocket")
+    tab.get_by_text("embark/pocket: no fault found.").wait_for()
+    text = tab.locator("main").inner_text()
+    assert "no faults" in text
+    assert "reproduced" in text
+    assert "revision" in text
+    assert tab.get_by_role("region", name="Examination of embark/pocket").get_by_text("deterministic").count() > 0
+    tab = opened(page, "#/model/embark%2Fhandmade")
+    tab.get_by_text("No examination is kept").wait_for()
+
+
+def test_sweeps_are_beside_the_runs_and_a_hostile_figure_is_inert(page: Path, opened: Opened) -> None:
+    tab = opened(page, "#/run")
+    tab.locator("details.report").first.wait_for()
+    addresses: list[str] = []
+    tab.on("request", lambda request: addresses.append(request.url))
+    for summary in tab.locator("details.report > summary").all():
+        summary.click()
+    figures = tab.locator("img.figure")
+    wait_until(tab, "document.querySelectorAll('img.figure').length === 2")
+    for number in range(2):
+        figures.nth(number).scroll_into_view_if_needed()
+    wait_until(tab, "[...document.querySelectorAll('img.figure')].every(image => image.naturalWidth > 8)")
+    assert "</script><script>alert(4)</script>" in tab.locator("main").inner_text()
+    assert tab.locator("main script, main img[src=x]").count() == 0
+    assert not [url for url in addresses if url.startswith("http")]
+
+
+def test_runs_have_their_costs(page: Path, opened: Opened) -> None:
+    tab = opened(page, "#/run")
+    table = tab.get_by_role("region", name="Runs with results")
+    table.wait_for()
+    heads = table.locator("thead th").all_inner_texts()
+    cells = table.locator("tbody tr").first.locator("th, td").all_inner_texts()
+    row = dict(zip(heads, cells, strict=True))
+    assert row["Tasks"] == "3"
+    assert row["Took"].endswith("s")
+    assert row["CPU hours"]
+    assert row["GPU hours"] == "0"
+    assert tab.locator(".run h2").first.inner_text().startswith("embark/pocket, embark/handmade on 3 tasks")
+
+
+def test_a_profile_is_a_radar_if_asked(page: Path, opened: Opened) -> None:
+    tab = opened(page, "#/plots/MIEB(Multilingual)?plot=profile")
+    tab.get_by_label("Drawn as").select_option("radar")
+    tab.get_by_role("img", name=re.compile("as a radar")).wait_for()
+    assert "shape=radar" in tab.url
+    assert tab.locator("polygon.ring").count() == 4
+    assert tab.locator("g.line path").count() == 6
+
+
+def test_names_of_points_lie_off_the_front_and_off_each_other(page: Path, opened: Opened) -> None:
+    tab = opened(page, "#/plots/MIEB(Multilingual)?plot=parameters")
+    tab.wait_for_selector("svg.chart text.name")
+    crossings = tab.evaluate(
+        """() => {
+          const boxes = [...document.querySelectorAll('svg.chart text.name')].map(name => name.getBBox());
+          const path = document.querySelector('path.stair');
+          const within = (box, x, y) =>
+            x > box.x && x < box.x + box.width && y > box.y + 3 && y < box.y + box.height - 3;
+          let count = 0;
+          for (let at = 0; at < path.getTotalLength(); at++) {
+            const {x, y} = path.getPointAtLength(at);
+            count += boxes.some(box => within(box, x, y));
+          }
+          const apart = (a, b) => a.x + a.width < b.x || b.x + b.width < a.x ||
+            a.y + a.height < b.y + 4 || b.y + b.height < a.y + 4;
+          return count + boxes.filter((box, i) => boxes.some((other, j) => j < i && !apart(box, other))).length;
+        }"""
+    )
+    assert tab.locator("text.name").count() >= 6
+    assert crossings == 0
+
+
 def test_light_and_dark_differ_and_are_remembered(page: Path, opened: Opened) -> None:
     tab = opened(page, "", color_scheme="dark")
     color = "getComputedStyle(document.body).backgroundColor"
@@ -227,6 +303,40 @@ def test_the_keyboard_alone_searches_moves_pins_and_opens(page: Path, opened: Op
     tab.get_by_role("heading", name=second).wait_for()
 
 
+def test_the_keyboard_alone_goes_through_all_views(page: Path, opened: Opened) -> None:
+    def press_until(condition: str, key: str = "Tab") -> None:
+        for _ in range(60):
+            tab.keyboard.press(key)
+            if tab.evaluate(condition):
+                return
+        raise AssertionError(f"never reached: {condition}")
+
+    tab = opened(page, "#/board/Pocket")
+    models(tab)
+    for view in ("Plots", "Compare", "Tasks", "Models", "Runs"):
+        tab.evaluate("document.activeElement.blur()")
+        press_until(f"document.activeElement.matches('nav a') && document.activeElement.textContent === '{view}'")
+        assert tab.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+        tab.keyboard.press("Enter")
+        tab.get_by_role("heading", level=1, name=view).wait_for()
+        tab.wait_for_timeout(300)
+    press_until("document.activeElement.matches('details.report > summary')")
+    tab.keyboard.press("Enter")
+    tab.locator("details.report[open] table").first.wait_for()
+    press_until("document.activeElement.matches('details.report [role=region]')")
+    tab.goto(f"{page.as_uri()}/index.html#/plots/MIEB(Multilingual)?plot=profile")
+    tab.get_by_label("Drawn as").focus()
+    press_until("location.hash.includes('shape=radar')", "ArrowDown")
+    tab.goto(f"{page.as_uri()}/index.html#/compare/Pocket")
+    tab.get_by_role("button", name="PocketMomentRetrieval").wait_for()
+    press_until("document.activeElement.textContent === 'PocketMomentRetrieval'")
+    tab.keyboard.press("Enter")
+    tab.locator("#flips article").first.wait_for()
+    press_until("document.activeElement.textContent === 'Play'")
+    tab.keyboard.press("Space")
+    wait_until(tab, "document.querySelector('#flips .film input').value > 0")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(page: Path, opened: Opened, scheme: str) -> None:
     serious = {}
@@ -262,10 +372,32 @@ def test_hostile_names_are_inert(
     assert rows[1][1] == "'=1+1<img src=x onerror=alert(1)>\\u202e"
     tab.locator("tbody th a").first.click()
     tab.get_by_role("heading", name="=1+1<img").wait_for()
+    tab.goto(f"{folder.as_uri()}/index.html#/compare")
+    tab.get_by_text("nothing to compare it with").wait_for()
+    tab.goto(f"{folder.as_uri()}/index.html#/plots")
+    tab.get_by_text("the three models that a plot needs").wait_for()
     tab.goto(f"{folder.as_uri()}/index.html#/task/{task.name}")
     tab.locator("article q").first.wait_for()
     assert "</script><script>alert(1)</script>" in tab.locator("main").inner_text()
     assert tab.locator("main script, main img[src=x]").count() == 0
+
+
+@pytest.mark.parametrize("name", ["\ud800 half", "__proto__", "long " + 100_000 * "x"], ids=["half", "proto", "long"])
+def test_odd_names_break_no_view(
+    tiny: embark.Encoder, pictures: Callable[..., Path], tmp_path: Path, opened: Opened, name: str
+) -> None:
+    settings = load_settings(tmp_path / "home", tmp_path / "results")
+    embark.evaluate(tiny, embark.folder_task(pictures(), kinds="retrieval"), settings=settings, show_progress=False)
+    folder = embark.export_site(tmp_path / "page", published=False, settings=settings).folder
+    for path in (folder / "data").rglob("*.js"):  # no results have such names: somebody wrote them into the page
+        path.write_text(path.read_text().replace('"test/tiny"', json.dumps(name)))
+    for place in ("#/board", "#/compare", "#/model", "#/task/PagesRetrieval", "#/run?task=PagesRetrieval"):
+        tab = opened(folder, place, viewport={"width": 375, "height": 700})
+        tab.get_by_text(name.strip("\ud800")[:5]).first.wait_for(state="attached")
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 376, place
+    tab = opened(folder, "#/model")
+    tab.locator("ul.names a").first.click()
+    tab.get_by_role("heading", name="Card").wait_for()
 
 
 def test_a_served_page_follows_a_run(pocket_page: Path, opened: Opened) -> None:

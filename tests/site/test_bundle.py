@@ -17,6 +17,7 @@ from PIL import Image
 import embark
 from embark.site import galleries
 from embark.site.bundle import STATIC
+from embark.site.report_data import report_data
 from embark.site.scripts import script, slug, write_script
 from embark.site.thumbnails import SIDE, may_show
 from embark.tasks import TASKS
@@ -129,6 +130,84 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(EmbarkError, match="other files"):
         embark.export_site(tmp_path, "ARK")
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_another_page_with_the_same_file_names_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "app.js").write_text("my own")
+    (tmp_path / "index.html").write_text("<title>mine</title>")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "years.csv").write_text("of work")
+    with pytest.raises(EmbarkError, match="other files"):
+        embark.export_site(tmp_path, "ARK")
+    assert (tmp_path / "data" / "years.csv").read_text() == "of work"
+
+
+def test_an_older_page_is_replaced_and_links_in_it_are_not_written_through(tmp_path: Path) -> None:
+    page = embark.export_site(tmp_path / "page", "ARK").folder
+    (page / "data" / "old.js").write_text("embark()")
+    (page / "notes.txt").write_text("mine")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "keep.txt").write_text("kept")
+    (tmp_path / "profile").write_text("kept")
+    (page / "app.css").unlink()
+    (page / "app.css").symlink_to(tmp_path / "profile")
+    (page / "media").symlink_to(tmp_path / "outside")
+    embark.export_site(page, "ARK")
+    assert not (page / "data" / "old.js").exists()
+    assert (page / "notes.txt").read_text() == "mine"
+    assert (tmp_path / "profile").read_text() == "kept"
+    assert [path.name for path in (tmp_path / "outside").iterdir()] == ["keep.txt"]
+
+
+def test_a_place_that_is_no_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EmbarkError, match=r"cannot be written to .*file"):
+        embark.export_site(tmp_path / "file", "ARK")
+
+
+def test_folders_of_the_machine_are_not_told(scored: embark.Settings, tmp_path: Path) -> None:
+    model = next(scored.results.glob("*/*/PagesRetrieval.json")).parent
+    (model / "Torn.json").write_text("{")
+    (model / "Deep.json").write_text("[" * 100_000)
+    site = embark.export_site(tmp_path / "page", published=False, settings=scored)
+    assert any("Torn.json" in note for note in site.notes)
+    texts = [path.read_text(encoding="utf-8") for path in (site.folder / "data").rglob("*.js")]
+    assert any("left out: results/" in text for text in texts)
+    assert not [text for text in texts if str(tmp_path / "results") in text or str(tmp_path / "home") in text]
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["[", "[]", '{"date": "x"}', '{"date": 1, "sentences": 3, "sections": []}', '{"date": 1e999}', "[" * 100_000, "1",
+     '{"date": 1, "sentences": [], "sections": [{"figure": {}}]}'],
+)  # fmt: skip
+def test_a_report_that_is_none_is_left_out(tmp_path: Path, content: str) -> None:
+    (tmp_path / "report.json").write_text(content)
+    assert report_data(tmp_path) == []
+
+
+def test_a_report_is_cut_to_what_can_be_looked_at(tmp_path: Path) -> None:
+    section = {
+        "title": "t" * 9999,
+        "columns": ["c"] * 999,
+        "rows": [["", False, ["x"]]] * 999,
+        "notes": [],
+        "caption": "",
+    }
+    report = {
+        "date": 1e300,
+        "title": "\ud800",
+        "sentences": ["s"],
+        "sections": [section | {"figure": "f\ud800" * 9}] * 99,
+    }
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    [shown] = report_data(tmp_path)
+    assert shown["date"] == ""
+    assert len(shown["sections"]) == 40
+    assert len(shown["sections"][0]["rows"]) == 400
+    assert len(shown["sections"][0]["title"]) == 2000
+    assert "\ud800" not in shown["sections"][0]["figure"]
+    assert script("report", shown)
 
 
 def test_nothing_to_show_is_an_error(tmp_path: Path) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from threading import Thread
@@ -19,6 +22,8 @@ import pytest
 
 import embark
 from embark.run.run_state import STALE, run_states, state_file
+from embark.site import server as server_module
+from embark.site.run_data import run_data
 from embark.types import EmbarkError
 
 RUN = "from embark.cli import main; main()"
@@ -65,6 +70,90 @@ def test_a_strange_host_is_not_answered(servers: list[embark.PageServer]) -> Non
     assert get(server, "/", Host="localhost:8017")[0].status == 200
 
 
+@pytest.mark.parametrize("host", ["[", "evil.example:8017", "127.0.0.1.evil.example", "", "a" * 5000])
+def test_no_other_name_leads_here(servers: list[embark.PageServer], host: str) -> None:
+    server = start(servers)
+    assert get(server, "/data/index.js", Host=host)[0].status == 403
+    assert get(server, "/")[0].status == 200
+
+
+def test_another_site_may_link_to_the_page_and_not_run_its_data(servers: list[embark.PageServer]) -> None:
+    server = start(servers)
+    fetch = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
+    assert get(server, "/data/index.js", **fetch)[0].status == 403
+    assert get(server, "/data/runs.js", **{**fetch, "Sec-Fetch-Site": "same-site"})[0].status == 403
+    assert get(server, "/", **{**fetch, "Sec-Fetch-Mode": "navigate"})[0].status == 200
+    response, _ = get(server, "/data/index.js", **{**fetch, "Sec-Fetch-Site": "same-origin"})
+    assert response.status == 200
+    assert response.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+
+
+def test_a_link_out_of_the_page_is_not_followed(servers: list[embark.PageServer], tmp_path: Path) -> None:
+    server = start(servers)
+    (tmp_path / "secret").write_text("secret")
+    (server.page / "data" / "link.js").symlink_to(tmp_path / "secret")
+    (server.page / "out").symlink_to(tmp_path)
+    for path in ("/data/link.js", "/out/secret", "/data/../out/secret", "/" + "a" * 4000, "/data/%ed%a0%80"):
+        assert get(server, path)[0].status == 404, path[:40]
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"GET http://[ HTTP/1.1\r\nConnection: close\r\n\r\n",
+        b"POST / HTTP/1.1\r\nConnection: close\r\n\r\n",
+        b"\x00\xff\r\n\r\n",
+    ],
+)
+def test_broken_requests_are_refused_without_a_word_on_the_terminal(
+    servers: list[embark.PageServer], request_bytes: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    server = start(servers)
+    with socket.create_connection(server.server_address[:2], timeout=30) as client:  # type: ignore[arg-type]
+        client.sendall(request_bytes)
+        answer = b"".join(iter(lambda: client.recv(4096), b""))
+        assert re.search(b"40[03]|501", answer)
+    assert get(server, "/")[0].status == 200
+    assert capfd.readouterr().err == ""
+
+
+def test_slow_viewers_are_let_go_and_many_do_not_lock_others_out(
+    servers: list[embark.PageServer], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(server_module._Handler, "timeout", 0.5)
+    monkeypatch.setattr(server_module, "VIEWERS", 2)
+    server = start(servers)
+    slow = [socket.create_connection(server.server_address[:2], timeout=30) for _ in range(4)]  # type: ignore[arg-type]
+    try:
+        for client in slow:
+            with suppress(OSError):
+                client.sendall(b"GET / HT")
+        for client in slow:
+            with suppress(ConnectionError):
+                assert client.recv(10) == b""  # it was let go
+    finally:
+        for client in slow:
+            client.close()
+    assert get(server, "/")[0].status == 200
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("token", ["a long secret; with=signs&more", "geheimnis für 日本"])
+def test_any_token_will_do_and_none_is_told(
+    servers: list[embark.PageServer], token: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    server = start(servers, token=token)
+    assert get(server, "/")[0].status == 403
+    response, _ = get(server, "/?" + server.address.partition("?")[2])
+    assert response.status == 303
+    assert response.headers["Location"] == "/"
+    cookie = response.headers["Set-Cookie"].split(";")[0]
+    assert get(server, "/", Cookie=cookie)[0].status == 200
+    assert get(server, "/", Cookie=f"{cookie}x")[0].status == 403
+    out, err = capfd.readouterr()
+    assert "secret" not in out + err
+
+
 def test_another_address_needs_a_token(servers: list[embark.PageServer]) -> None:
     server = start(servers, host="0.0.0.0")
     assert server.token
@@ -80,8 +169,19 @@ def test_another_address_needs_a_token(servers: list[embark.PageServer]) -> None
 
 def test_a_port_that_is_taken_is_named(servers: list[embark.PageServer]) -> None:
     server = start(servers)
+    written = set(Path(tempfile.gettempdir()).glob("embark-page-*"))
     with pytest.raises(EmbarkError, match="another port"):
         embark.serve("ARK", port=server.server_address[1])
+    assert set(Path(tempfile.gettempdir()).glob("embark-page-*")) <= written
+    assert get(server, "/")[0].status == 200
+
+
+def test_a_page_that_cannot_be_made_frees_the_port() -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(EmbarkError):
+        embark.serve("Pocket", port=port, settings=embark.load_settings("nowhere", "nowhere"))
+    embark.serve("ARK", port=port).server_close()
 
 
 def test_the_state_of_a_run_is_served_while_it_goes(servers: list[embark.PageServer], tmp_path: Path) -> None:
@@ -93,7 +193,7 @@ def test_the_state_of_a_run_is_served_while_it_goes(servers: list[embark.PageSer
         return list(json.loads(text)[1]["live"])
 
     assert states() == []
-    with state_file(settings, "abc", lambda: {"title": "<b>model</b>", "scores": []}):
+    with state_file(settings, "abc", lambda: {"title": "<b>model</b>", "scores": [["model", "task", "1.0"]]}):
         for _ in range(100):
             if states():
                 break
@@ -129,6 +229,19 @@ def test_a_run_tells_its_state_and_its_end(tiny: embark.Encoder, pictures: Any, 
     assert [score[:2] for score in state["scores"]] == [["test/tiny", tasks[0].name]]
     assert state["embedded"] == 6
     assert state["skipped"] == []
+    assert (state["gpu_seconds"], state["predicted"]) == (0, None)
+    assert state["cpu_seconds"] >= 0
+
+
+def test_a_run_knows_what_was_predicted_for_it(tmp_path: Path) -> None:
+    settings = embark.load_settings(tmp_path / "home", tmp_path / "results")
+    embark.plan("embark/random", "PocketFlagCapital", settings=settings)
+    run = embark.evaluate("embark/random", "PocketFlagCapital", settings=settings, show_progress=False)
+    [state] = run_states(settings)
+    assert state["predicted"] == run.predicted
+    assert state["predicted"] > 0
+    [row] = run_data(run.results, settings)["done"]
+    assert (row["predicted"], row["seconds"]) == (state["predicted"], state["seconds"])
 
 
 def test_a_killed_run_is_not_alive(tmp_path: Path) -> None:

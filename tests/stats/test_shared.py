@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import embark
 from embark.evaluators import evaluate
@@ -274,3 +276,29 @@ def test_c8_p_values_have_no_floor_that_holm_makes_a_tie() -> None:
     assert difference([mean_part(a.astype(float))], [mean_part(b.astype(float))]).p * 1000 < 0.05
     assert sign_flip(np.ones(60), tail=1e-9) == pytest.approx(1e-9)
     assert sign_flip(np.ones(8), tail=1e-9) == pytest.approx(2 / 256, rel=0.3)
+
+
+# ── numbers of items ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+ITEMS = st.lists(st.tuples(st.sampled_from("abcde"), st.sampled_from([None, 1, 2, 3, 4, 5])), max_size=6)
+
+
+@given(st.lists(st.tuples(st.sampled_from("xy"), ITEMS, st.booleans()), max_size=6))
+def test_items_are_numbered_as_if_one_by_one(calls: list[tuple[str, list[tuple[str, int | None]], bool]]) -> None:
+    numbers = ItemNumbers()
+    by_content: dict[int, int] = {}
+    by_id: dict[tuple[str, str], int] = {}
+    count = 0
+    for source, items, with_contents in calls:
+        expected = []
+        for name, content in items:
+            content = content if with_contents else None
+            number = by_content.get(content, by_id.get((source, name))) if content else by_id.get((source, name))
+            count += number is None
+            number = count - 1 if number is None else number
+            by_id.setdefault((source, name), number)
+            if content:
+                by_content.setdefault(content, number)
+            expected.append(number)
+        contents = [content for _, content in items] if with_contents else None
+        assert numbers.numbers(source, [name for name, _ in items], contents).tolist() == expected

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { Board, Column, Index, Models } from "../data";
 import { useData } from "../data";
-import { amount, csv, latex, plain, points } from "../format";
+import { amount, counted, csv, latex, plain, points } from "../format";
 import { Choice, CopyButton, Loading, Notes } from "../parts";
 import { address, setParams, usePlace } from "../url";
 
@@ -159,7 +159,7 @@ function Table({ board, models }: { board: Board; models: Models }) {
         </div>
       </details>
       <p class="hint" role="status">
-        {lines.length} of {all.length} models
+        {lines.length} of {counted(all.length, "model")}
         {lines.length < all.length ? "; ranks are among all" : ""}
       </p>
       <div class="scroll" tabIndex={0} role="region" aria-label="Table of models">

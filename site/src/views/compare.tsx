@@ -14,7 +14,7 @@ export function CompareView({ index }: { index: Index }) {
   const entry = index.boards.find((board) => board.name === (name || index.first));
   const board = useData<Board>(entry ? `board/${entry.file}` : null);
   const pairs = useData<Pair[]>("compare");
-  if (!entry) return <p>There is no board of that name.</p>;
+  if (!entry) return <><h1>Compare</h1><p>There is no board of that name.</p></>;
   if (!board || pairs === undefined) return <Loading data={board} />;
   const labels = [...new Set(board.models.label)];
   const stated = (params.get("models") ?? "").split("\n").filter((label) => labels.includes(label));
@@ -35,6 +35,7 @@ export function CompareView({ index }: { index: Index }) {
           <Choice key={place} label={place ? `Model ${place + 1}` : "Model"} value={label} any={place > 1 || !label} options={labels} onChange={(value) => choose(place, value)} />
         ))}
       </header>
+      {!others.length && <p class="hint">{labels.length < 2 ? "The board has one model: there is nothing to compare it with." : "Choose a second model."}</p>}
       {others.map(({ b, pair }) => (
         <section key={b}>
           <h2>

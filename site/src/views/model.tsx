@@ -2,10 +2,11 @@
 import type { Board, Index, Items, Models } from "../data";
 import { useData } from "../data";
 import { Difference } from "../charts";
-import { amount, plain, points, signed } from "../format";
+import { amount, counted, plain, points, signed } from "../format";
 import { Gallery } from "../items";
 import { Choice, Facts, Loading } from "../parts";
-import { address, setParams, usePlace } from "../url";
+import { Reports } from "../reports";
+import { address, setParams, usePlace, whole } from "../url";
 
 const LIKE = 2.5; // a model of like size has at most so many times the parameters, and at least as small a part
 const SHOWN = 6; // strengths and weaknesses
@@ -14,7 +15,7 @@ export function ModelView({ index }: { index: Index }) {
   const { name, params } = usePlace();
   const models = useData<Models>("models");
   if (!models) return <Loading data={models} />;
-  const number = models.name.indexOf(name);
+  const number = models.name.findIndex((model) => whole(model) === name);
   if (number < 0) return <List models={models} query={params.get("q") ?? ""} />;
   return <Model key={name} index={index} models={models} number={number} />;
 }
@@ -29,7 +30,7 @@ function List({ models, query }: { models: Models; query: string }) {
         Search
         <input type="search" value={query} onInput={(event) => setParams({ q: event.currentTarget.value })} />
       </label>
-      <p class="hint" role="status">{numbers.length} of {models.name.length} models</p>
+      <p class="hint" role="status">{numbers.length} of {counted(models.name.length, "model")}</p>
       <ul class="names">
         {numbers.map((number) => (
           <li key={number}>
@@ -57,10 +58,26 @@ function Model({ index, models, number }: { index: Index; models: Models; number
       </header>
       {board ? <Standing board={board} models={models} number={number} /> : <Loading data={board} />}
       {seconds !== null && seconds !== undefined && <p>Embedded {(1000 / seconds).toFixed(0)} items a second on the machine that ran it.</p>}
+      <Kept index={index} name={name} />
       <h2>Card</h2>
       {models.facts[number]!.length ? <Facts facts={models.facts[number]!} /> : <p class="hint">Nobody states a card for this model.</p>}
       <Failures index={index} name={name} />
     </>
+  );
+}
+
+/** What doctor, verify and diagnoses found out about the model. */
+function Kept({ index, name }: { index: Index; name: string }) {
+  const reports = index.reports.filter((report) => report.model === name);
+  return (
+    <section>
+      <h2>Examined and verified</h2>
+      {["doctor", "verify"].map((kind) => {
+        const of = reports.filter((report) => report.kind === kind);
+        return of.length ? <Reports key={kind} reports={of} open={kind === "doctor" || of.length === 1} /> : <p class="hint" key={kind}>{kind === "doctor" ? "No examination is kept: embark doctor MODEL --save." : "Nobody has kept whether published scores are reproduced: embark verify -m MODEL -b BENCHMARK --save."}</p>;
+      })}
+      <Reports reports={reports.filter((report) => !["doctor", "verify"].includes(report.kind))} />
+    </section>
   );
 }
 
@@ -87,6 +104,7 @@ function Standing({ board, models, number }: { board: Board; models: Models; num
   const table = (title: string, shown: typeof gaps): preact.JSX.Element => (
     <section>
       <h3>{title}</h3>
+      {!shown.length && <p class="hint">None.</p>}
       <table>
         <tbody>
           {shown.map((gap) => (
@@ -106,18 +124,20 @@ function Standing({ board, models, number }: { board: Board; models: Models; num
       {rows.map(({ row: line }) => (
         <p key={line}>
           {board.models.rank[line] === null ? "Not ranked" : `Rank ${board.models.rank[line]}`}
-          {board.models.low[line] !== null ? ` (95 %: ${board.models.low[line]} to ${board.models.high[line]})` : ""} of {board.models.name.length} on {plain(board.name)}, {plain(board.models.source[line]!)} scores
-          on {board.models.tasks[line]} tasks: {board.columns.flatMap((column, at) => (column.kind === "total" && typeof board.values[line * width + at] === "number" ? [`${column.name} ${points(board.values[line * width + at])}`] : [])).join(", ")}.
+          {board.models.low[line] !== null ? ` (95 %: ${board.models.low[line]} to ${board.models.high[line]})` : ""} of {board.models.name.length} on {plain(board.name)}, {board.models.source[line] === "yours" ? "your" : plain(board.models.source[line]!)} scores
+          on {counted(board.models.tasks[line]!, "task")}: {board.columns.flatMap((column, at) => (column.kind === "total" && typeof board.values[line * width + at] === "number" ? [`${column.name} ${points(board.values[line * width + at])}`] : [])).join(", ")}.
         </p>
       ))}
-      <p class="hint">
-        {like.length >= 2 ? `Differences are to the median of ${like.length} models of like size (${amount(size! / LIKE)} to ${amount(size! * LIKE)} parameters).` : `Differences are to the median of the ${peers.length} other models: fewer than two of like size are known.`}
+      {peers.length === 0 ? <p class="hint">There is no other model on this board to compare it with.</p> : <><p class="hint">
+        {like.length >= 2 ? `Differences are to the median of ${like.length} models of like size (${amount(size! / LIKE)} to ${amount(size! * LIKE)} parameters).` : `Differences are to the median of the other ${counted(peers.length, "model")}: fewer than two of like size are known.`}
       </p>
       <div class="side">
         {kind === "group" && table("Profile", gaps.filter((gap) => gap.column.kind === "group"))}
-        {table("Strengths", tasks.slice(0, SHOWN))}
-        {table("Weaknesses", tasks.slice(-SHOWN).reverse())}
-      </div>
+        <div>
+          {table("Strengths", tasks.filter((gap) => gap.value > gap.middle).slice(0, SHOWN))}
+          {table("Weaknesses", tasks.filter((gap) => gap.value < gap.middle).slice(-SHOWN).reverse())}
+        </div>
+      </div></>}
     </>
   );
 }

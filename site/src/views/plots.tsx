@@ -1,7 +1,7 @@
 // Plots of a board: score against cost, profile, correlations of tasks, scaling, languages, spread of the tasks.
-import type { Board, Index, Plots } from "../data";
+import type { Board, Column, Index, Plots } from "../data";
 import { useData } from "../data";
-import { Scatter } from "../charts";
+import { Scatter, Wide } from "../charts";
 import { plain, points, short } from "../format";
 import { Choice, Loading } from "../parts";
 import { address, setParams, usePlace } from "../url";
@@ -25,7 +25,7 @@ export function PlotsView({ index }: { index: Index }) {
   const entry = entries.find((board) => board.name === (name || index.first)) ?? entries[0];
   const board = useData<Board>(entry ? `board/${entry.file}` : null);
   const plots = useData<Plots>(entry ? `plots/${entry.file}` : null);
-  if (!entry) return <p>No board has enough models for a plot.</p>;
+  if (!entry) return <><h1>Plots</h1><p>No board has the three models that a plot needs.</p></>;
   if (!board || !plots) return <Loading data={plots} />;
   const kinds = KINDS.filter(([kind]) => has(plots, kind));
   const kind = kinds.some(([other]) => other === params.get("plot")) ? params.get("plot")! : kinds[0]![0];
@@ -76,7 +76,7 @@ function Scaling({ plots }: { plots: Plots }) {
         const at = (size: number): [number, number] => [size, trend.level + trend.slope * Math.log10(size)];
         return (
           <figure key={trend.group}>
-            <Scatter dots={trend.models.map((model, row) => ({ x: trend.sizes[row]!, y: trend.scores[row]! / 100, label: short(model) }))} x="parameters (millions)" y={plain(trend.group)} log line={{ from: at(low), to: at(high) }} label={`${trend.group} against size`} />
+            <Scatter dots={trend.models.map((model, row) => ({ x: trend.sizes[row]!, y: trend.scores[row]! / 100, label: short(model) }))} x="parameters (millions)" y={plain(trend.group)} log line={{ from: at(low), to: at(high) }} label={`${trend.group} against size`} small />
             <figcaption>{plain(trend.group)}: {trend.slope >= 0 ? "+" : ""}{trend.slope.toFixed(1)} points per tenfold (95 %: {trend.low.toFixed(1)} to {trend.high.toFixed(1)})</figcaption>
           </figure>
         );
@@ -87,22 +87,23 @@ function Scaling({ plots }: { plots: Plots }) {
 
 function Correlation({ correlation }: { correlation: NonNullable<Plots["correlation"]> }) {
   const count = correlation.tasks.length;
-  const size = Math.max(4, Math.min(24, Math.floor(900 / count)));
+  const names = 190; // room for them
+  const size = Math.max(9, Math.min(24, Math.floor(900 / count))); // so that names have room
   return (
     <figure>
       <div class="scroll" tabIndex={0} role="region" aria-label="Correlations of tasks">
-        <svg width={count * size + 220} height={count * size + 4} role="img" aria-label={`Rank correlations of ${count} tasks over the models, in the order of their clusters`}>
+        <svg width={count * size + names + 10} height={count * size + 4} role="img" aria-label={`Rank correlations of ${count} tasks over the models, in the order of their clusters`}>
           {correlation.tasks.map((task, row) => (
             <g key={task}>
               {correlation.tasks.map((other, column) => {
                 const value = correlation.values[row * count + column]!;
                 return (
-                  <rect key={column} class={value < 0 ? "minus" : "plus"} opacity={Math.abs(value) / 100} x={column * size} y={row * size} width={size} height={size}>
+                  <rect key={column} class={value < 0 ? "minus" : "plus"} opacity={Math.abs(value) / 100} x={names + column * size} y={row * size} width={size} height={size}>
                     <title>{`${plain(task)} and ${plain(other)}: ${(value / 100).toFixed(2)}`}</title>
                   </rect>
                 );
               })}
-              {size >= 8 && <text x={count * size + 6} y={row * size + size - 2}>{plain(task)}</text>}
+              <text class={size < 12 ? "small" : ""} x={names - 4} y={row * size + size - 2} text-anchor="end">{plain(task.slice(0, size < 12 ? 38 : 26))}</text>
             </g>
           ))}
         </svg>
@@ -136,9 +137,10 @@ function Languages({ languages }: { languages: NonNullable<Plots["languages"]> }
 function Spread({ board }: { board: Board }) {
   const width = board.columns.length;
   const tasks = board.columns.map((column, number) => ({ column, number })).filter(({ column }) => column.kind === "task");
-  const at = (value: number): number => 260 + (Math.max(-1000, value) / 10000) * 560;
+  const at = (value: number): number => 285 + (Math.max(-500, value) / 10000) * 540;
   return (
     <figure>
+      <Wide label="Spread over models">
       <svg class="chart wide" viewBox={`0 0 840 ${tasks.length * 18 + 30}`} role="img" aria-label={`Scores of ${board.models.name.length} models on each of ${tasks.length} tasks, with chance`}>
         {[0, 25, 50, 75, 100].map((tick) => (
           <g key={tick}>
@@ -159,12 +161,18 @@ function Spread({ board }: { board: Board }) {
           </g>
         ))}
       </svg>
+      </Wide>
       <figcaption>A dot is a model; the short line is what chance would get.</figcaption>
     </figure>
   );
 }
 
-/** Parallel coordinates over the groups, or over few tasks. */
+interface Axis {
+  column: Column;
+  number: number;
+}
+
+/** Parallel coordinates over the groups, or over few tasks; as a radar, if asked. */
 function Profile({ board }: { board: Board }) {
   const { params } = usePlace();
   const width = board.columns.length;
@@ -177,6 +185,7 @@ function Profile({ board }: { board: Board }) {
   return (
     <figure>
       <div class="toolbar">
+        <Choice label="Drawn as" value={params.get("shape") ?? ""} options={[["", "lines"], ["radar", "radar"]]} onChange={(shape) => setParams({ shape })} />
         <Choice label="Add a model" value="" any options={board.models.label.filter((label) => !shown.includes(label))} onChange={(label) => label && setParams({ pin: [...shown, label].join("\n") })} />
         {shown.map((label, number) => (
           <button key={label} type="button" class={`chip tie${number % 6}`} onClick={() => setParams({ pin: shown.filter((other) => other !== label).join("\n") })}>
@@ -184,7 +193,7 @@ function Profile({ board }: { board: Board }) {
           </button>
         ))}
       </div>
-      <svg class="chart wide" viewBox="0 0 1010 420" role="img" aria-label={`Scores by group of ${shown.map(short).join(", ")}`}>
+      <Wide label="Capability profile">{params.get("shape") === "radar" ? <Radar board={board} axes={axes} shown={shown} /> : <svg class="chart wide" viewBox="0 0 1010 420" role="img" aria-label={`Scores by group of ${shown.map(short).join(", ")}`}>
         {axes.map(({ column }, axis) => (
           <g key={column.name}>
             <line class="grid" x1={at(axis)} x2={at(axis)} y1="20" y2="300" />
@@ -205,7 +214,47 @@ function Profile({ board }: { board: Board }) {
             </g>
           );
         })}
-      </svg>
+      </svg>}</Wide>
     </figure>
+  );
+}
+
+/** The same scores on spokes around a center, which is zero. */
+function Radar({ board, axes, shown }: { board: Board; axes: Axis[]; shown: string[] }) {
+  const width = board.columns.length;
+  const spot = (axis: number, value: number): [number, number] => {
+    const angle = (axis / axes.length) * 2 * Math.PI;
+    const radius = (Math.max(0, value) / 10000) * 170;
+    return [350 + radius * Math.sin(angle), 210 - radius * Math.cos(angle)];
+  };
+  const ring = (value: number): string => axes.map((_, axis) => spot(axis, value).join(",")).join(" ");
+  return (
+    <svg class="chart round" viewBox="0 0 700 420" role="img" aria-label={`Scores by group of ${shown.map(short).join(", ")}, as a radar`}>
+      {[2500, 5000, 7500, 10000].map((value) => <polygon key={value} class="ring" points={ring(value)} />)}
+      {axes.map(({ column }, axis) => {
+        const [x, y] = spot(axis, 10000);
+        const [tx, ty] = spot(axis, 10700);
+        const anchor = Math.abs(tx - 350) < 12 ? "middle" : tx > 350 ? "start" : "end";
+        return (
+          <g key={column.name}>
+            <line class="grid" x1="350" y1="210" x2={x} y2={y} />
+            <text x={tx} y={ty + 4} text-anchor={anchor}>{plain(column.name.slice(0, 24))}</text>
+          </g>
+        );
+      })}
+      {shown.map((label, number) => {
+        const row = board.models.label.indexOf(label);
+        const spots = axes.flatMap(({ number: cell }, axis) => {
+          const value = board.values[row * width + cell];
+          return typeof value === "number" ? [{ point: spot(axis, value), value, axis }] : [];
+        });
+        return (
+          <g key={label} class={`line tie${number % 6}`}>
+            <path d={spots.length ? `M${spots.map(({ point }) => point.join(",")).join("L")}Z` : ""} />
+            {spots.map(({ point, value, axis }) => <circle key={axis} cx={point[0]} cy={point[1]} r="3"><title>{`${plain(label)}, ${plain(axes[axis]!.column.name)}: ${points(value)}`}</title></circle>)}
+          </g>
+        );
+      })}
+    </svg>
   );
 }

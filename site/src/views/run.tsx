@@ -2,9 +2,10 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Index, Items, Runs, RunState } from "../data";
 import { load, useData } from "../data";
-import { plain } from "../format";
+import { hours, plain, span } from "../format";
 import { Gallery } from "../items";
 import { Choice, Loading, Notes } from "../parts";
+import { Reports } from "../reports";
 import { address, setParams, usePlace } from "../url";
 
 const SECONDS = 2; // between two looks at a run
@@ -36,48 +37,73 @@ export function RunView({ index }: { index: Index }) {
       {now ? <State state={now} /> : <p class="hint">No run of this home has told its state yet.</p>}
       {earlier.length > 0 && (
         <details>
-          <summary>{earlier.length} earlier</summary>
+          <summary>{earlier.length} earlier {earlier.length === 1 ? "run" : "runs"}</summary>
           {earlier.map((state) => <State key={state.id} state={state} />)}
         </details>
       )}
       <h2>Runs with results</h2>
-      <div class="scroll low" tabIndex={0} role="region" aria-label="Runs with results">
-        <table>
-          <thead><tr><th scope="col">Ended (UTC)</th><th scope="col">Models</th><th scope="col">Tasks</th><th scope="col">Items</th><th scope="col">Embedded</th><th scope="col">Embedding</th><th scope="col">Items/s</th><th scope="col">Scoring</th></tr></thead>
-          <tbody>
-            {shown.done.map((run) => (
-              <tr key={run.id}>
-                <th scope="row">{run.date}</th>
-                <td>{run.models.map((model, number) => <span key={model}>{number ? ", " : ""}<a href={address("model", model)}>{plain(model)}</a></span>)}</td>
-                <td>{run.tasks}</td><td>{run.items.toLocaleString("en")}</td><td>{run.embedded.toLocaleString("en")}</td>
-                <td>{run.embedding} s</td><td>{run.embedding ? Math.round(run.embedded / run.embedding).toLocaleString("en") : ""}</td><td>{run.scoring} s</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      {shown.done.length ? <Costs runs={shown.done} /> : <p class="hint">None yet: embark run makes some.</p>}
       {shown.done[0] && shown.done[0].warnings.length > 0 && (
         <>
           <h2>Warnings of the last run</h2>
           <Notes notes={shown.done[0].warnings} />
         </>
       )}
+      <h2>Reports</h2>
+      <Reports reports={index.reports.filter((report) => !report.model || !["doctor", "verify"].includes(report.kind))} />
+      <p class="hint">Sweeps and diagnoses that were kept: embark analyze truncate … --save, embark diagnose omni … --save.</p>
       <Failures index={index} />
+    </>
+  );
+}
+
+/** What runs took: items, seconds, hours of devices, and what a plan had predicted. */
+function Costs({ runs }: { runs: Runs["done"] }) {
+  const heads = ["Ended (UTC)", "Models", "Tasks", "Items", "Embedded", "Embedding", "Items/s", "Scoring", "Took", "Predicted", "CPU hours", "GPU hours"];
+  return (
+    <>
+      <div class="scroll low" tabIndex={0} role="region" aria-label="Runs with results">
+        <table>
+          <thead><tr>{heads.map((head) => <th scope="col" key={head}>{head}</th>)}</tr></thead>
+          <tbody>
+            {runs.map((run) => (
+              <tr key={run.id}>
+                <th scope="row">{run.date}</th>
+                <td class="words">{run.models.map((model, number) => <span key={model}>{number ? ", " : ""}<a href={address("model", model)}>{plain(model)}</a></span>)}</td>
+                <td>{run.tasks}</td><td>{run.items.toLocaleString("en")}</td><td>{run.embedded.toLocaleString("en")}</td>
+                <td>{span(run.embedding)}</td><td>{run.embedding ? Math.round(run.embedded / run.embedding).toLocaleString("en") : ""}</td><td>{span(run.scoring)}</td>
+                <td>{run.seconds === null ? "" : span(run.seconds)}</td><td>{run.predicted === null ? "" : span(run.predicted)}</td>
+                <td>{hours(run.cpu_seconds)}</td><td>{hours(run.gpu_seconds)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <p class="hint">Embedding and scoring are summed over the scores that a run wrote, and overlap. What the whole run took is known of the last runs on this machine; a prediction, where embark plan was asked before.</p>
     </>
   );
 }
 
 function State({ state }: { state: RunState }) {
   const word = state.ended ? "ended" : state.alive ? "running" : "stopped without an end";
+  const models = state.models ?? [];
+  const title = state.title || (models.length ? `${models.slice(0, 3).join(", ")}${models.length > 3 ? " …" : ""} on ${state.tasks} ${state.tasks === 1 ? "task" : "tasks"}` : `run ${state.id}`);
+  const facts = [
+    span(state.seconds),
+    `${state.embedded.toLocaleString("en")} items embedded`,
+    `${state.reused.toLocaleString("en")} vectors from the store`,
+    `${state.scores.length} scores`,
+    state.cpu_seconds ? `${span(state.cpu_seconds)} of CPU cores` : "",
+    state.gpu_seconds ? `${span(state.gpu_seconds)} of GPUs` : "",
+    state.predicted ? `${span(state.predicted)} predicted` : "",
+    state.status,
+  ];
   return (
     <section class="run" aria-label={`Run ${state.id}`}>
       <h2>
-        {plain(state.title || `run ${state.id}`)} <span class={`tag ${state.alive ? "alive" : ""}`} role="status">{word}</span>
+        {plain(title)} <span class={`tag ${state.alive ? "alive" : ""}`} role="status">{word}</span>
       </h2>
-      <p class="hint">
-        {state.seconds} s · {state.embedded.toLocaleString("en")} items embedded · {state.reused.toLocaleString("en")} vectors from the store · {state.scores.length} scores
-        {state.status ? ` · ${state.status}` : ""}
-      </p>
+      <p class="hint">{facts.filter(Boolean).map(plain).join(" · ")}</p>
       <table>
         <tbody>
           {state.stages.map((stage) => (
@@ -89,7 +115,12 @@ function State({ state }: { state: RunState }) {
           ))}
         </tbody>
       </table>
-      {state.scores.length > 0 && <p>Last: {state.scores.slice(-5).map(([model, task, score]) => `${plain(task)} ${score} (${plain(model)})`).join("; ")}</p>}
+      {state.scores.length > 0 && (
+        <details>
+          <summary>Last scores</summary>
+          <Notes notes={state.scores.slice(-5).reverse().map(([model, task, score]) => `${task} ${score} (${model})`)} />
+        </details>
+      )}
       {state.skipped.length > 0 && <Notes notes={state.skipped.map(([model, task, kind, why]) => `${kind}: ${task} for ${model}: ${why}`)} />}
     </section>
   );

@@ -1,16 +1,16 @@
 // A task: its protocol, data and known faults, sample items, all models' scores, and the hardest items.
 import type { Board, Index, Items, TaskFacts } from "../data";
 import { useData } from "../data";
-import { plain, points, short } from "../format";
+import { counted, plain, points, short } from "../format";
 import { Gallery } from "../items";
 import { Facts, Loading, Notes } from "../parts";
-import { address, setParams, usePlace } from "../url";
+import { address, setParams, usePlace, whole } from "../url";
 
 export function TaskView({ index }: { index: Index }) {
   const { name, params } = usePlace();
-  const number = index.tasks.name.indexOf(name);
+  const number = index.tasks.name.findIndex((task) => whole(task) === name);
   if (number < 0) return <List index={index} query={params.get("q") ?? ""} />;
-  return <Task key={name} index={index} name={name} family={index.tasks.family[number]!} />;
+  return <Task key={name} index={index} name={index.tasks.name[number]!} family={index.tasks.family[number]!} />;
 }
 
 function List({ index, query }: { index: Index; query: string }) {
@@ -23,7 +23,7 @@ function List({ index, query }: { index: Index; query: string }) {
         Search
         <input type="search" value={query} onInput={(event) => setParams({ q: event.currentTarget.value })} />
       </label>
-      <p class="hint" role="status">{numbers.length} of {index.tasks.name.length} tasks</p>
+      <p class="hint" role="status">{numbers.length} of {counted(index.tasks.name.length, "task")}</p>
       <ul class="names">
         {numbers.map((number) => (
           <li key={number}>
@@ -94,7 +94,7 @@ function Scores({ index, name }: { index: Index; name: string }) {
   const top = Math.max(...rows.map((row) => row.value), 1);
   return (
     <section>
-      <h2>Scores of {rows.length} models</h2>
+      <h2>Scores of {counted(rows.length, "model")}</h2>
       <div class="scroll low" tabIndex={0} role="region" aria-label="Scores of all models">
         <table>
           <tbody>

@@ -18,6 +18,7 @@ from embark.cli.output import (
     Precision,
     ProtocolName,
     ResultsFolder,
+    Save,
     Select,
     StorePlace,
     TaskNames,
@@ -56,6 +57,7 @@ def omni(
     dtype: Precision = None,
     trust: Trust = None,
     offline: Offline = False,
+    save: Save = False,
     style: Format = "text",
     select: Select = None,
     home: Home = None,
@@ -68,9 +70,10 @@ def omni(
     Without a task: the pocket's small set, offline. Your own set: see embark build omni.
 
     \b
-    embark diagnose omni -m embark/pocket --out diagnosis
+    embark diagnose omni -m embark/pocket --out diagnosis --save
     embark diagnose omni -m MODEL -t OmniSET --out diagnosis --figures pdf
     """
+    settings = embark.load_settings(home, results, offline=offline or None, store=store)
     tasks = named_tasks(task, None, tasks_file) if tasks_file else task
     diagnosis = embark.diagnose_omni(
         model,
@@ -80,8 +83,10 @@ def omni(
         method=method,
         protocol=protocol,
         loading=embark.Loading(device=device, dtype=dtype, trust=trust),
-        settings=embark.load_settings(home, results, offline=offline or None, store=store),
+        settings=settings,
     )
+    if save:
+        say(f"kept: {embark.save_report(diagnosis, settings=settings)}")
     say(*diagnosis.notes)
     emit(diagnosis.table(), style, columns=select)
     finish(*diagnosis.findings, f"written: {out / 'report.md'}")
@@ -102,6 +107,7 @@ def ark(
     dtype: Precision = None,
     trust: Trust = None,
     offline: Offline = False,
+    save: Save = False,
     style: Format = "text",
     select: Select = None,
     home: Home = None,
@@ -120,6 +126,7 @@ def ark(
     """
     if benchmark and task:
         raise typer.BadParameter("give either a benchmark or tasks, not both")
+    settings = embark.load_settings(home, results, offline=offline or None, store=store)
     reranker, depth = reranker_and_depth(rerank)
     diagnosis = embark.diagnose_ark(
         model,
@@ -131,9 +138,11 @@ def ark(
         prompts=prompt_files(prompt or []),
         out=out,
         figures=figures,
-        settings=embark.load_settings(home, results, offline=offline or None, store=store),
+        settings=settings,
         loading=embark.Loading(device, dtype, trust=trust),
     )
+    if save:
+        say(f"kept: {embark.save_report(diagnosis, settings=settings)}")
     say(*diagnosis.notes)
     emit(diagnosis.table(), style, columns=select)
     finish(f"written: {out / 'report.md'}")

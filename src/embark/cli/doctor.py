@@ -15,6 +15,7 @@ from embark.cli.output import (
     Pixels,
     Precision,
     ResultsFolder,
+    Save,
     StorePlace,
     Trust,
     emit,
@@ -32,6 +33,7 @@ def doctor(
     pixels: Pixels = "auto",
     compile: Compile = False,
     trust: Trust = None,
+    save: Save = False,
     style: Format = "text",
     home: Home = None,
     store: StorePlace = None,
@@ -48,7 +50,9 @@ def doctor(
     embark doctor
     embark doctor embark/pocket
     embark doctor ./my-checkpoint --device cpu
+    embark doctor ./my-checkpoint --save
     """
+    settings = embark.load_settings(home, results, store=store)
     examination = embark.doctor(
         model,
         device=device,
@@ -56,8 +60,10 @@ def doctor(
         pixels=pixels,
         compile=compile,
         trust=trust,
-        settings=embark.load_settings(home, results, store=store),
+        settings=settings,
         say=lambda check: say(f"examining {check} …") if style == "text" else None,
     )
+    if save:
+        say(f"kept: {embark.save_report(examination, settings=settings)}")
     emit(examination.table(), style, examination.as_dict())
     finish(examination.sentence(), failed=examination.faults)

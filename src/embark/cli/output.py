@@ -51,6 +51,7 @@ ResultsFolder = Annotated[
 Select = Annotated[
     Names, typer.Option("--select", metavar="NAMES", help="Only these columns of the table: a,'b*'.")
 ]
+Save = Annotated[bool, typer.Option("--save", help="Keep it in the results folder, where the page shows it.")]
 Format = Annotated[
     str,
     typer.Option(

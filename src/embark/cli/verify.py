@@ -19,6 +19,7 @@ from embark.cli.output import (
     Precision,
     ProtocolName,
     ResultsFolder,
+    Save,
     Select,
     StorePlace,
     TaskNames,
@@ -58,6 +59,7 @@ def verify(
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw the differences: .svg, .pdf or .png.")
     ] = None,
+    save: Save = False,
     style: Format = "text",
     select: Select = None,
     home: Home = None,
@@ -72,8 +74,9 @@ def verify(
     \b
     embark verify -m openai/clip-vit-base-patch32 -b 'MIEB(lite)' --limit 2000
     embark verify -m ./my-checkpoint --published-as org/model -b 'MIEB(lite)'
-    embark verify -m org/model -b 'MIEB(lite)' --against mteb-results --stored
+    embark verify -m org/model -b 'MIEB(lite)' --against mteb-results --stored --save
     """
+    settings = embark.load_settings(home, results, offline=offline or None, store=store)
     verification = embark.verify(
         model,
         benchmark,
@@ -85,8 +88,10 @@ def verify(
         run=not stored,
         batch_size=batch_size,
         loading=embark.Loading(device, dtype, trust=trust, pixels=pixels),
-        settings=embark.load_settings(home, results, offline=offline or None, store=store),
+        settings=settings,
     )
+    if save:
+        say(f"kept: {embark.save_report(verification, settings=settings)}")
     if plot is not None:
         verification.plot(plot)
         say(f"drawn: {plot}")

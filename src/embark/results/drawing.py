@@ -80,6 +80,10 @@ class Drawn(Tabular, ABC):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(image)
 
+    def svg(self) -> str:
+        """The drawing as SVG."""
+        return self._image("svg").decode()
+
     def _repr_html_(self) -> str:
         table = super()._repr_html_()
         try:

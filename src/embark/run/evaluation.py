@@ -8,6 +8,7 @@ that an earlier wave embedded is in the store, and so it is not embedded again.
 from __future__ import annotations
 
 import gc
+import os
 import time
 from collections import Counter, deque
 from collections.abc import Sequence
@@ -43,6 +44,7 @@ from embark.run.failures import FailureLog
 from embark.run.fetching import download, from_hub, require_data
 from embark.run.models import Model, load_model, model_card, model_name
 from embark.run.outcome import Run, Skipped
+from embark.run.predictions import Prediction, prediction_file
 from embark.run.read_ahead import Opened, ReadAhead
 from embark.run.run_state import activity_state, state_file
 from embark.run.score import Scoring, commit_now, encoder_fingerprint, fingerprint_of, score_task
@@ -85,6 +87,8 @@ class Evaluation:
         self.run = Run(self.tasks, folder=bench.settings.results, warnings=self.folder.notes)
         self.failed = False
         self.start = time.monotonic()
+        self.cpu_start = _cpu_seconds()
+        self.gpu_uses: list[tuple[float, int]] = []  # when each model was loaded, and on how many GPUs
         self.cards: list[ModelCard] = []  # of the models that were loaded
         self.scored: list[TaskResult] = []  # in the order in which they came
         self.reused = 0  # vectors that were in the store before they were needed
@@ -117,6 +121,9 @@ class Evaluation:
             skipped = [(skip.model, skip.task, skip.kind, skip.why) for skip in self.run.skipped]
         return {
             "seconds": round(time.monotonic() - self.start, 1),
+            "cpu_seconds": round(_cpu_seconds() - self.cpu_start, 1),
+            "gpu_seconds": None if self.cluster else round(self._gpu_seconds(), 1),
+            "predicted": self._predicted_seconds(),
             "models": [model_name(model) for model in self.models],
             "tasks": len(self.tasks),
             "embedded": self.run.embedded,
@@ -125,6 +132,17 @@ class Evaluation:
             "skipped": skipped,
             **activity_state(self.bench.activity),
         }
+
+    def _gpu_seconds(self) -> float:
+        """How long the GPUs of this machine were held: each by a model, until the next one is loaded."""
+        ends = [*(start for start, _ in self.gpu_uses[1:]), time.monotonic()]
+        return sum(gpus * (end - start) for (start, gpus), end in zip(self.gpu_uses, ends, strict=False))
+
+    def _predicted_seconds(self) -> float | None:
+        """What a plan predicted for a run that did just this; None before it is done."""
+        prediction = Prediction.load(prediction_file(self.bench.settings, self.cards, self.tasks))
+        run = (self.run.computed, self.run.embedded)
+        return prediction.seconds if prediction and run == (prediction.scores, prediction.embedded) else None
 
     def _evaluate_all(self) -> Run:
         for number, model in enumerate(self.models, 1):
@@ -144,6 +162,7 @@ class Evaluation:
             here = loading_here(self.loading) if self.cluster else self.loading
             encoder = load_model(model, here, self.bench.settings)
             self.cards.append(encoder.card)
+            self.gpu_uses.append((time.monotonic(), str(encoder.card.loaded.get("device", "")).count("cuda")))
             with (
                 Activity(f"{self.bench.heading}{encoder.card.name}", self.bench.show_progress) as activity,
                 self._engine(model, encoder) as self.bench.engine,
@@ -508,3 +527,8 @@ def _check_folder(task: Task, result: TaskResult) -> None:
             f"The results have {task.name} of another folder, {other.id}. Give this one another name (--name, or "
             "name=… in Python), or keep its results elsewhere (--results)."
         )
+
+
+def _cpu_seconds() -> float:
+    """The time that the cores have worked for this process, and for those of its processes that have ended."""
+    return sum(os.times()[:4])

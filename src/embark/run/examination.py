@@ -12,17 +12,18 @@ from embark.models.encoder import Encoder
 from embark.results.table import Noted, Row, Table
 from embark.run.models import StoredOnly, load_model
 from embark.settings import Settings, load_settings
-from embark.types import EmbarkError
+from embark.types import EmbarkError, ModelCard
 
 SIGNS = {"ok": "✓", "wrong": "✗", "note": "·"}
 
 
 @dataclass(frozen=True)
 class Examination(Noted):
-    """The findings of all checks of one model, or of this machine."""
+    """The findings of all checks of one model, or of this machine, which has no card."""
 
     model: str
     findings: tuple[Finding, ...]
+    card: ModelCard | None = None
 
     @property
     def faults(self) -> tuple[Finding, ...]:
@@ -73,4 +74,4 @@ def doctor(
     if isinstance(encoder, StoredOnly):
         raise EmbarkError(f"{encoder.card.name} is made of functions: examine it in Python, embark.doctor(encoder).")
     name = model if isinstance(model, str) else encoder.card.name
-    return Examination(name, tuple(examine(encoder, say or (lambda check: None))))
+    return Examination(name, tuple(examine(encoder, say or (lambda check: None))), encoder.card)

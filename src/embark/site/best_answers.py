@@ -35,8 +35,8 @@ def best_answers(
         return None
     if len(data.sides[sides[1]]) > MOST:
         return None
-    asked = data.sides[sides[0]]
-    few = Side([asked.ids[row] for row in rows.tolist()], take(asked.items, rows))
+    side = data.sides[sides[0]]
+    few = Side([side.ids[row] for row in rows.tolist()], take(side.items, rows))
     try:
         demand = task_demand(task, *part, replace(data, sides={**data.sides, sides[0]: few}), StoredOnly(card))
         vectors = bench.vectors(StoredOnly(card), demand)

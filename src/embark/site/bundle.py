@@ -22,17 +22,20 @@ from embark.site.comparisons import comparisons_data
 from embark.site.galleries import Galleries
 from embark.site.model_data import model_data
 from embark.site.plot_data import plot_data
+from embark.site.report_data import heading, report_data
 from embark.site.run_data import run_data
-from embark.site.scripts import slug, write_script
+from embark.site.scripts import minute, slug, without_folders, write_script
 from embark.site.task_data import task_data
 from embark.site.thumbnails import Thumbnails
 from embark.stats.means import names
+from embark.studies.kept_reports import FOLDER
 from embark.studies.pareto import embedding_times
 from embark.tasks import BENCHMARKS, TASKS, get_benchmark
 from embark.types import EmbarkError, ModelCard, Task
 
 STATIC = Path(__file__).parent / "static"
 FEWEST = 3  # models that a plot needs
+TITLE = "<title>embark</title>"  # of index.html
 OWN = "Your results"  # the board of all tasks that the results folder has
 
 
@@ -82,7 +85,9 @@ def export_site(
     times = embedding_times(own)
     plots = []
     for name, board in boards.items():
-        write_script(folder, f"board/{slug(name)}", board_data(name, board))
+        data = board_data(name, board)
+        notes = without_folders({"notes": data["notes"], "footnotes": data["footnotes"]}, settings)
+        write_script(folder, f"board/{slug(name)}", data | notes)
         if len(board.entries) >= FEWEST:
             write_script(folder, f"plots/{slug(name)}", plot_data(board, times))
             plots.append(name)
@@ -95,7 +100,11 @@ def export_site(
     write_script(folder, "compare", comparisons_data(by_model, list(tasks.values())))
     write_script(folder, "runs", run_data(own, settings))
     galleries = _galleries(folder, tasks, current, with_media, settings)
-    write_script(folder, "index", _index(boards, tasks) | {"items": galleries, "plots": plots, "live": live})
+    reports = without_folders(report_data(settings.results / FOLDER), settings)
+    for report in reports:
+        write_script(folder, f"reports/{report['file']}", report)
+    more = {"items": galleries, "plots": plots, "reports": list(map(heading, reports)), "live": live}
+    write_script(folder, "index", _index(boards, tasks) | more)
     return Site(folder, tuple(boards), tuple(stored.notes))
 
 
@@ -120,13 +129,27 @@ def _boards(
 
 def _prepare(folder: Path) -> None:
     """The folder with the code, and without the data of an earlier page; other files are left alone."""
-    if folder.exists() and any(folder.iterdir()) and not (folder / "app.js").is_file():
-        raise EmbarkError(f"{folder} has other files than a page. Choose an empty or new folder.")
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in ("data", "media"):
-        shutil.rmtree(folder / name, ignore_errors=True)
-    for path in STATIC.iterdir():
-        shutil.copyfile(path, folder / path.name)
+    try:
+        if folder.exists() and any(folder.iterdir()) and not _is_page(folder):
+            raise EmbarkError(f"{folder} has other files than a page. Choose an empty or new folder.")
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in ("data", "media"):
+            if (folder / name).is_symlink():  # what it leads to is somebody else's
+                (folder / name).unlink()
+            shutil.rmtree(folder / name, ignore_errors=True)
+        for path in STATIC.iterdir():
+            (folder / path.name).unlink(missing_ok=True)  # a link would be written through
+            shutil.copyfile(path, folder / path.name)
+    except OSError as error:
+        why = f"The page cannot be written to {folder} ({error.strerror})."
+        raise EmbarkError(f"{why} Choose another folder.") from error
+
+
+def _is_page(folder: Path) -> bool:
+    """Whether a folder has a page of an earlier export, which may be replaced."""
+    if not (folder / "app.js").is_file():
+        return False
+    return TITLE in (folder / "index.html").read_text(encoding="utf-8", errors="replace")
 
 
 def _tasks(boards: Iterable[Leaderboard]) -> dict[str, Task]:
@@ -175,7 +198,7 @@ def _index(boards: dict[str, Leaderboard], tasks: dict[str, Task]) -> dict[str, 
     own = [name for name, board in boards.items() if any(entry.model.source == "yours" for entry in board.entries)]
     return {
         "version": __version__,
-        "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
+        "date": minute(time.time()),
         "first": (own or list(boards))[0],
         "boards": [
             {

@@ -15,12 +15,26 @@ from embark.results import Damaged, TaskResult
 from embark.run.workbench import Workbench
 from embark.settings import Settings
 from embark.site.best_answers import best_answers
-from embark.site.scripts import whole
+from embark.site.scripts import whole, without_folders
 from embark.site.thumbnails import Thumbnails, may_show
 from embark.stats.compare import right_items
 from embark.stats.means import names
 from embark.stats.outcomes import NotComparable
-from embark.types import Array, Classes, Dataset, EmbarkError, Gold, Matches, ModelCard, Qrels, Side, Split, Task, Text
+from embark.types import (
+    Array,
+    Classes,
+    Dataset,
+    EmbarkError,
+    Gold,
+    Groups,
+    Matches,
+    ModelCard,
+    Qrels,
+    Side,
+    Split,
+    Task,
+    Text,
+)
 
 PARTS = 3  # splits and subsets of a task that are looked at
 FLIPS = 3  # items each way, of two models and one part
@@ -131,7 +145,7 @@ class _Part:
         try:
             return _remembering(self.galleries.bench.read(self.task, *self.part))
         except (EmbarkError, OSError) as error:
-            self.gallery.note = f"The data are not shown: {error}"
+            self.gallery.note = without_folders(f"The data are not shown: {error}", self.galleries.bench.settings)
             return None
 
     def _numbered(self, rows: Array) -> list[int]:
@@ -165,6 +179,8 @@ class _Part:
             "gold": [],
             "label": None if label is None else str(label),
         }
+        if self.data is not None and isinstance(self.data.truth, Groups) and label is not None:
+            item["label"] = self.data.truth.names[int(label)]
         if "gold" in column:
             item["label"] = f"given similarity {float(column['gold'][row]):.2f}"
         if self.data is not None and position >= 0:

@@ -2,38 +2,52 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from embark.catalogue import group_values
 from embark.results import Record, TaskResult
 from embark.run.run_state import run_states
 from embark.settings import Settings
+from embark.site.scripts import minute, without_folders
 
 STATES = 3  # of the last runs that are shown in full
 WARNINGS = 20
+NO_STATE: dict[str, Any] = {
+    "title": "", "seconds": 0, "embedded": 0, "reused": 0, "stages": [], "status": "", "scores": [], "skipped": [],
+}  # fmt: skip  # what a run told that was killed early, or that another version wrote
+COSTS = ("seconds", "cpu_seconds", "gpu_seconds", "predicted")
 
 
 def run_data(results: Sequence[TaskResult], settings: Settings) -> dict[str, Any]:
-    """The states of the last runs (see `run_state`), and all runs that have results, newest first."""
+    """The states of the last runs (see `run_state`), and all runs that have results, newest first.
+
+    A run that is over and had nothing to do is left out.
+    """
+    states = run_states(settings)
+    by_id = {str(state.get("id")): state for state in states}
     by_run = group_values((record.run, (result, record)) for result in results for record in result.records)
-    runs = [_run(id, records) for id, records in by_run.items() if id]
-    return {"live": run_states(settings)[:STATES], "done": sorted(runs, key=lambda run: -run["time"])}
+    runs = [_run(id, records, by_id.get(id, {})) for id, records in by_run.items() if id]
+    shown = [state for state in states if not state["ended"] or state.get("scores") or state.get("skipped")]
+    live = [NO_STATE | state for state in shown[:STATES]]
+    data = {"live": live, "done": sorted(runs, key=lambda run: -run["time"])}
+    return cast(dict[str, Any], without_folders(data, settings))
 
 
-def _run(id: str, records: Sequence[tuple[TaskResult, Record]]) -> dict[str, Any]:
+def _run(id: str, records: Sequence[tuple[TaskResult, Record]], state: Mapping[str, Any]) -> dict[str, Any]:
+    """A run by the results that it wrote; what they do not tell is in its state, as long as that is kept."""
     latest = max(result.date for result, _ in records)
     warnings = dict.fromkeys(f"{record.task}: {text}" for _, record in records for text in record.warnings)
     return {
         "id": id,
         "time": latest,
-        "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime(latest)),
+        "date": minute(latest),
         "models": list(dict.fromkeys(record.model for _, record in records)),
         "tasks": len({record.task for _, record in records}),
         "items": sum(record.counts.get("items", 0) for _, record in records),
         "embedded": sum(record.counts.get("embedded", 0) for _, record in records),
         "embedding": round(sum(record.timings.get("embed", 0.0) for _, record in records), 1),
         "scoring": round(sum(record.timings.get("score", 0.0) for _, record in records), 1),
+        **{name: state.get(name) for name in COSTS},
         "warnings": list(warnings)[:WARNINGS],
     }

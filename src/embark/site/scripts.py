@@ -8,13 +8,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from embark import escape
 from embark.results import finite
+from embark.settings import Settings
 
 SCALE = 10_000  # scores are whole numbers of hundredths of a point
 
@@ -30,6 +32,27 @@ def write_script(folder: Path, name: str, data: Any) -> None:
     path = folder / "data" / f"{name}.js"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(script(name, data), encoding="utf-8")
+
+
+def without_folders(value: Any, settings: Settings) -> Any:
+    """A message, or plain values that hold some, for everybody: it does not tell where folders are on this machine."""
+    if isinstance(value, Mapping):
+        return {name: without_folders(entry, settings) for name, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [without_folders(entry, settings) for entry in value]
+    if isinstance(value, str):
+        for folder, word in {settings.results: "results", settings.home: "home", Path.home(): "~"}.items():
+            for spelling in {str(folder), str(folder.absolute())} - {".", "/"}:
+                value = re.sub(rf"(?<![\w/.]){re.escape(spelling)}(?![\w.-])", word, value)
+    return value
+
+
+def minute(seconds: float) -> str:
+    """A time since 1970 as a date and a time of day in UTC; nothing for one that no calendar has."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.gmtime(seconds))
+    except (OverflowError, ValueError, OSError):
+        return ""
 
 
 def slug(name: str) -> str:

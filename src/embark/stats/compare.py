@@ -326,7 +326,7 @@ def _pair(task: Task, a: TaskResult | None, b: TaskResult | None, numbers: ItemN
     own, other = list(parts_a.values()), [parts_b[key] for key in parts_a]
     parts = contrasts(task.name, own, other)
     _, low, high, p = task_difference(parts, own, other)
-    items = np.unique(np.concatenate([part.outcomes["id"] for part in own]).astype(np.str_))
+    items = {item for part in own for item in part.outcomes["id"].tolist()}
     shared = [
         contrast._replace(observations=observations_of(part.outcomes, a.dataset_revision, numbers))
         for contrast, part in zip(parts, own, strict=True)

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -63,7 +64,7 @@ class ItemNumbers:
     """
 
     _by_content: dict[int | None, int] = field(default_factory=dict)
-    _by_id: dict[tuple[str, str], int] = field(default_factory=dict)
+    _by_id: dict[str, dict[str, int]] = field(default_factory=dict)  # by source
     _count: int = 0
     _first: tuple[str, Sequence[str], Contents] | None = None  # items of the first call, as long as there is no second
 
@@ -74,17 +75,36 @@ class ItemNumbers:
             self._count = len(ids)
             return np.arange(len(ids))
         self._enter_first()
-        contents = _listed(contents)
-        out = np.empty(len(ids), np.int64)
-        for place, name in enumerate(ids):
-            content = None if contents is None else contents[place]
-            number = None if content is None else self._by_content.get(content)
+        names = list(ids)
+        hashes = _listed(contents) or [None] * len(names)
+        by_id = self._by_id.setdefault(source, {})
+        number_of_id = _looked_up(by_id, names)
+        number_of_content = _looked_up(self._by_content, hashes)
+        out = np.where(number_of_content < 0, number_of_id, number_of_content)
+        new_ids = np.flatnonzero(number_of_id < 0)
+        new_contents = np.flatnonzero((number_of_content < 0) & (contents is not None))
+        if not len(new_ids) and not len(new_contents):  # as of each further model on the same items
+            return out
+        if not (_all_distinct(names) and (contents is None or _all_distinct(hashes))):
+            return self._one_by_one(by_id, names, hashes)
+        new = out < 0
+        out[new] = np.arange(self._count, self._count + new.sum())
+        self._count += int(new.sum())
+        _enter(by_id, names, new_ids, out)
+        _enter(self._by_content, hashes, new_contents, out)
+        return out
+
+    def _one_by_one(self, by_id: dict[str, int], names: Sequence[str], hashes: Sequence[int | None]) -> Array:
+        """The numbers of items of which some have an id or a content in common, so that one decides on the next."""
+        out = np.empty(len(names), np.int64)
+        for place, (name, content) in enumerate(zip(names, hashes, strict=True)):
+            number = self._by_content.get(content)
             if number is None:
-                number = self._by_id.get((source, name))
+                number = by_id.get(name)
             if number is None:
                 number = self._count
                 self._count += 1
-            self._by_id.setdefault((source, name), number)
+            by_id.setdefault(name, number)
             if content is not None:
                 self._by_content.setdefault(content, number)
             out[place] = number
@@ -93,8 +113,9 @@ class ItemNumbers:
     def _enter_first(self) -> None:
         if self._first is not None:
             source, ids, contents = self._first
-            self._by_id = {(source, name): number for number, name in enumerate(ids)}
-            self._by_content = {content: number for number, content in enumerate(_listed(contents) or ())}
+            self._by_id = {source: {name: number for number, name in enumerate(ids)}}
+            hashes = enumerate(_listed(contents) or ())
+            self._by_content = {content: number for number, content in hashes if content is not None}
             self._first = None
 
     def observations(self, source: str, columns: Mapping[str, Any]) -> Observations:
@@ -107,6 +128,17 @@ class ItemNumbers:
         if partner is None or None in partner:
             return Observations(first, first)
         return Observations(first, self.numbers(source, partner, columns.get("partner_content")))
+
+
+def _looked_up(numbers: Mapping[Any, int], keys: Sequence[Any]) -> Array:
+    """The number of each key; -1 where there is none."""
+    return np.fromiter(map(numbers.get, keys, repeat(-1)), np.int64, len(keys))
+
+
+def _enter(numbers: dict[Any, int], keys: Sequence[Any], rows: Array, of_all: Array) -> None:
+    """Enter the keys of these rows with their numbers."""
+    numbers.update(zip(map(keys.__getitem__, rows.tolist()), of_all[rows].tolist(), strict=True))
+    numbers.pop(None, None)
 
 
 def _listed(contents: Contents) -> Sequence[int | None] | None:

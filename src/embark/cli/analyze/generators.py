@@ -8,7 +8,7 @@ import typer
 
 import embark  # its parts are loaded at first use, so that --help stays fast
 from embark.cli.analyze.options import Plot, present
-from embark.cli.output import Format, Home, Precision, ResultsFolder, Select, StorePlace, TaskNames, Trust
+from embark.cli.output import Format, Home, Precision, ResultsFolder, Save, Select, StorePlace, TaskNames, Trust
 from embark.settings import load_settings
 
 Generators = Annotated[list[str], typer.Option("-m", "--model", help="Generator; several are compared.")]
@@ -46,6 +46,7 @@ def run(
     style: Format = "text",
     select: Select = None,
     plot: Plot = None,
+    save: Save = False,
 ) -> None:
     """Have `embark.analyze` do an analysis of generators, and print it."""
     from embark.models import Loading
@@ -54,4 +55,4 @@ def run(
         raise typer.BadParameter("name a zero-shot task (-t)")
     settings = load_settings(home, results, store=store)
     study = getattr(embark.analyze, analysis)(**options, loading=Loading(dtype=dtype, trust=trust), settings=settings)
-    present(study, style, plot, select)
+    present(study, style, plot, select, settings if save else None)

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import embark
 from embark.cli.output import emit, say
 
 if TYPE_CHECKING:  # importing numpy and others would slow down --help
+    from embark.settings import Settings
     from embark.studies.study import Study
 
 OnBenchmark = Annotated[
@@ -24,9 +26,13 @@ Plot = Annotated[Path | None, typer.Option("--plot", help="Draw it into this fil
 Own = Annotated[bool, typer.Option("--own", help="Only your own results, without the published ones.")]
 
 
-def present(study: Study, style: str, plot: Path | None, columns: list[str] | None = None) -> None:
-    """Print the notes and the table of a study, and draw its plot into a file where one is wanted."""
+def present(
+    study: Study, style: str, plot: Path | None, columns: list[str] | None = None, keep: Settings | None = None
+) -> None:
+    """Print the notes and the table of a study, draw its plot into a file, and keep it in the results of `keep`."""
     say(*study.notes)
+    if keep is not None:
+        say(f"kept: {embark.save_report(study, settings=keep)}")
     if plot is not None:  # first: whoever reads the table may stop reading
         study.plot(plot)
         say(f"drawn: {plot}")

@@ -12,7 +12,7 @@ import typer
 
 import embark  # its parts are loaded at first use, so that --help stays fast
 from embark.cli.analyze.options import OnBenchmark, OnTasks, Own, Plot, present
-from embark.cli.output import Format, ResultsFolder, Select
+from embark.cli.output import Format, ResultsFolder, Save, Select
 from embark.cli.run import Folder, TasksFile, named_tasks
 from embark.settings import load_settings
 
@@ -277,11 +277,13 @@ def run(
     style: Format = "text",
     select: Select = None,
     plot: Plot = None,
+    save: Save = False,
     own: Own = False,
     results: ResultsFolder = None,
 ) -> None:
     """Have `embark.analyze` do an analysis of scores, and print it."""
     if folder or tasks_file:
         options["tasks"] = named_tasks(options.get("tasks"), folder, tasks_file)
-    study = getattr(embark.analyze, analysis)(**options, own=own, settings=load_settings(results=results))
-    present(study, style, plot, select)
+    settings = load_settings(results=results)
+    study = getattr(embark.analyze, analysis)(**options, own=own, settings=settings)
+    present(study, style, plot, select, settings if save else None)

@@ -12,7 +12,18 @@ import typer
 
 import embark  # its parts are loaded at first use, so that --help stays fast
 from embark.cli.analyze.options import Plot, present
-from embark.cli.output import Format, Home, Precision, ProtocolName, ResultsFolder, Select, StorePlace, TaskNames, Trust
+from embark.cli.output import (
+    Format,
+    Home,
+    Precision,
+    ProtocolName,
+    ResultsFolder,
+    Save,
+    Select,
+    StorePlace,
+    TaskNames,
+    Trust,
+)
 from embark.cli.run import AllowOutside, Folder, TasksFile, own_rows
 from embark.settings import load_settings
 
@@ -56,7 +67,7 @@ def truncate(model: Models, task: TaskNames = None, dims: Dims = None) -> None:
     """Scores of shortened vectors: the first dimensions (Matryoshka), and as many principal axes.
 
     \b
-    embark analyze truncate -m embark/pocket -t PocketNameToImage --plot dims.svg
+    embark analyze truncate -m embark/pocket -t PocketNameToImage --plot dims.svg --save
     embark analyze truncate -m embark/pocket -t 'Pocket*STS' --dims 128 --dims 32
     """
 
@@ -165,10 +176,12 @@ def run(
     style: Format = "text",
     select: Select = None,
     plot: Plot = None,
+    save: Save = False,
 ) -> None:
     """Have `embark.analyze` do an analysis of stored vectors, and print it."""
     from embark.models import Loading
 
+    settings = load_settings(home, results, store=store)
     study = getattr(embark.analyze, analysis)(
         options.pop("model"),
         _tasks(options.pop("task", None), own_rows(folder, tasks_file, allow_outside)),
@@ -176,9 +189,9 @@ def run(
         protocol=protocol,
         embed=embed,
         loading=Loading(dtype=dtype, trust=trust),
-        settings=load_settings(home, results, store=store),
+        settings=settings,
     )
-    present(study, style, plot, select)
+    present(study, style, plot, select, settings if save else None)
 
 
 def _tasks(names: str | list[str] | None, own: list[Task]) -> str | Task | list[str | Task]:
