@@ -324,6 +324,7 @@ def test_a_film_that_begins_in_the_middle_has_fewer_frames_than_packets() -> Non
     assert media._packet_count(cut) > sum(1 for _ in media._video_frames(cut)) > 8
 
 
+@pytest.mark.slow
 @linux
 @pytest.mark.parametrize("kind", ["film", "animation"])
 def test_a_long_film_takes_no_more_memory_than_its_wanted_frames(kind: str, tmp_path: Path) -> None:

@@ -84,6 +84,7 @@ def content(data: Dataset) -> dict[str, tuple[list[str], list[bytes]]]:
     return {role: (list(side.ids), [items.digest(item.parts) for item in side.items[:20]]) for role, side in sides}
 
 
+@pytest.mark.slow
 def test_reading_twice_gives_equal_items_and_truth() -> None:
     first = {task.name: [(content(data), data.truth) for data in every(task)] for task in TASKS}
     for value in vars(emoji).values():

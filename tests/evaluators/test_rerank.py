@@ -35,6 +35,7 @@ def order_of(similarity: Array, second: dict[tuple[int, int], float], query: int
     return sorted(first[:depth], key=lambda d: (-second[query, d], -d)) + first[depth:]
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10_000), st.integers(1, DOCUMENTS + 3), st.integers(1, 4))
 def test_ranks_are_those_of_the_list_that_was_sorted_again(seed: int, depth: int, levels: int) -> None:
     found, truth = vectors(seed), qrels(seed)
@@ -51,6 +52,7 @@ def test_ranks_are_those_of_the_list_that_was_sorted_again(seed: int, depth: int
         assert scores.outcomes["top"][row] == order[0]
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10_000))
 def test_the_first_scores_again_change_nothing(seed: int) -> None:
     found, truth = vectors(seed), qrels(seed)

@@ -116,6 +116,7 @@ def test_choice_is_trec_evals_on_each_querys_own_candidates(seed: int) -> None:
     agree(evaluate, oracle(run, grades, ids), sorted({q for (q, _), grade in grades.items() if grade > 0}))
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(seed=st.integers(0, 2**32))
 def test_a1_positives_outside_the_corpus_are_trec_evals(seed: int) -> None:

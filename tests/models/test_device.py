@@ -97,7 +97,7 @@ def test_a_stream_of_its_own_changes_nothing_without_cuda(device: str) -> None:
 
 
 def test_models_on_cuda_take_several_batches_at_once_unless_they_tokenise_meanwhile() -> None:
-    assert lanes_on("cuda:0", "dual") == lanes_on("cuda:1", "open_clip") == lanes_on("cuda", "timm") == 3
+    assert lanes_on("cuda:0", "dual") == lanes_on("cuda:1", "open_clip") == lanes_on("cuda", "timm") == 4
     assert [lanes_on("cpu", "dual"), lanes_on("mps", "text"), lanes_on("auto", "onnx")] == [1, 1, 1]
     assert [lanes_on("cuda:0", loader) for loader in ("sentence-transformers", "jina", "openai", "own")] == [1] * 4
 

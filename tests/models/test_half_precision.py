@@ -190,6 +190,7 @@ def test_a_folder_that_cannot_be_written_to_is_no_obstacle(machine: Machine) -> 
     assert machine.trials == [USUAL, NO_ONEDNN] * 2
 
 
+@pytest.mark.slow
 def test_attention_is_switched_where_it_is_trapped_too(machine: Machine) -> None:
     real = f"from embark.models.half_precision import trial; trial({NO_FUSED!r})"
     machine.ends(USUAL, NO_ONEDNN, otherwise=real)

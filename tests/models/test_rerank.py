@@ -182,6 +182,7 @@ def test_a_language_model_is_asked_as_published(qwen3: Path) -> None:
     assert ours.card.modalities == ("text",)
 
 
+@pytest.mark.slow
 def test_compiled_it_runs_what_was_compiled(qwen3: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain, graphs = torch.nn.Module.compile, []
     run = lambda graph, _: graphs.append(graph) or graph.forward  # noqa: E731

@@ -30,6 +30,7 @@ def test_check_prints_a_line_a_table_and_the_sum() -> None:
     assert "Spearman 0.991, Pearson 0.987 (the paper says 0.992 and 0.986)" in lines[-1]
 
 
+@pytest.mark.slow
 def test_check_as_json() -> None:
     found = json.loads(said("check", "--json"))
     assert all(table["unexplained"] == [] for table in found["tables"])
@@ -53,6 +54,7 @@ def altered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     published.scores.cache_clear()
 
 
+@pytest.mark.slow
 def test_an_unexplained_cell_is_named_and_fails(altered: None) -> None:
     result = CliRunner().invoke(app, ["published", "check"])
     assert result.exit_code == 1

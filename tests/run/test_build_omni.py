@@ -112,6 +112,7 @@ def test_five_pictures_become_a_data_set_that_decodes(photos: Path, espeak: Path
     assert "espeak-ng, voice en" in card
 
 
+@pytest.mark.slow
 def test_twice_the_same_bytes(photos: Path, espeak: Path, tmp_path: Path) -> None:
     for name in ("one", "two"):
         embark.build_omni(photos, tmp_path / name, name="Pages", negatives=2, show_progress=False)
@@ -204,6 +205,7 @@ def test_what_cannot_be_built(
     refused(r"Hard negatives need categories \(--categories COLUMN\) or a model", sounds=sounds)
 
 
+@pytest.mark.slow
 def test_a_built_set_runs_and_is_diagnosed(
     photos: Path, sounds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,6 +233,7 @@ def test_cameras_move_as_they_say(motion: str) -> None:
     assert np.sign(areas[-1] - areas[0]) == {"in": 1, "out": -1}.get(motion, 0)
 
 
+@pytest.mark.slow
 def test_pocket_omni_is_what_the_builder_makes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same pictures, captions, sounds and hard negatives; its films are supplied, as drawings."""
     folders = {name: tmp_path / name for name in ("pictures", "sounds", "films")}
@@ -273,6 +276,7 @@ def _contents(data: Any) -> dict[str, bytes]:
     return {id: digest(item.parts) for id, item in zip(side.ids, side.items, strict=True) if not id.endswith("video")}
 
 
+@pytest.mark.slow
 def test_from_the_command_line(photos: Path, sounds: Path, tmp_path: Path) -> None:
     omni = tmp_path / "omni"
     built = CliRunner().invoke(app, ["build", "omni", str(photos), "--sounds", str(sounds), "--out", str(omni)])

@@ -214,6 +214,7 @@ def test_14_11_what_a_small_sample_cannot_tell_a_larger_may(tiny: embark.Encoder
         evaluate(tiny, "PocketNameSTS", limit=1, show_progress=False)
 
 
+@pytest.mark.slow
 def test_14_04_one_log_has_every_skipped_task_once(elsewhere: Path) -> None:
     words = [sys.executable, "-m", "embark", "run", "-m", "embark/random", "-t", "PocketFlagZeroShot"]
     words += ["-t", "PocketNameSTS", "--limit", "1"]

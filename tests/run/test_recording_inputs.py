@@ -54,6 +54,7 @@ def fill(path: Path, answer: Callable[[dict[str, Any]], dict[str, Any]]) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 def test_exported_filled_and_recorded_is_the_same_diagnosis(tmp_path: Path, pocket_home: Path) -> None:
     quiet: dict[str, Any] = {"show_progress": False}
     written = embark.export_inputs(tmp_path, CLOCKS, "rewrite", **quiet)

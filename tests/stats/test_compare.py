@@ -125,6 +125,7 @@ def test_grouping_sizes_leaves_the_p_value_as_it_is() -> None:
     assert sign_flip(values) == pytest.approx(slow, abs=0.03)
 
 
+@pytest.mark.slow
 def test_the_interval_covers_the_true_difference(shelf: Shelf) -> None:
     inside = 0
     for seed in range(100):

@@ -35,6 +35,7 @@ def over_tasks(values: Array, observations: list[Observations]) -> tuple[Differe
     return total, alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [0.0, 0.15])
 def test_c3_equal_totals_are_parted_in_one_case_of_twenty(shared: float) -> None:
     """Type-I error of the difference of totals; of the same test with tasks as if they were independent; coverage."""

@@ -67,6 +67,7 @@ def test_intervals_hold_the_true_rank(apart: float) -> None:
     assert np.mean(held) >= 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("models", "tasks"), [(2, 6), (12, 30), (30, 60)])
 def test_models_of_one_quality_are_rarely_told_apart(models: int, tasks: int) -> None:
     """However many they are, though the best and the worst of them were picked by their scores."""

@@ -111,6 +111,7 @@ def test_the_representative_is_the_task_in_the_middle() -> None:
     assert (alone.columns, alone.r) == ((4,), (1.0,))
 
 
+@pytest.mark.slow
 def test_representatives_are_what_removal_ends_with_on_the_published_scores() -> None:
     representatives = distill(by="type", representatives=True)
     lite_set = distill(by="type", size=10, method="repeats")
@@ -142,6 +143,7 @@ def test_files_name_tasks_as_commands_take_them() -> None:
     assert set(near) <= kept
 
 
+@pytest.mark.slow
 def test_c5_a_lite_set_stands_beside_random_ones() -> None:
     """C5: removing repeats, and MIEB-lite itself, are no better than lots; following the totals is, also held out."""
     sets = {method: distill(by="type", size=51, method=method) for method in ("repeats", "totals")}

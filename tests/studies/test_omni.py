@@ -181,6 +181,7 @@ def test_tasks_of_other_shapes_are_refused() -> None:
         embark.diagnose_omni(model, method="tsn")
 
 
+@pytest.mark.slow
 def test_the_report_has_every_table_and_figure(tmp_path: Path) -> None:
     diagnosis = diagnosed("video", out=tmp_path)
     report = (tmp_path / "report.md").read_text()

@@ -64,6 +64,7 @@ def test_what_has_no_prompts() -> None:
         task_variants.by_condition([task])
 
 
+@pytest.mark.slow
 @given(st.integers(0, 50), st.booleans())
 def test_a_classification_is_a_ranking_of_classes(seed: int, several: bool) -> None:
     task = classified(seed, several)

@@ -103,6 +103,7 @@ def test_figure_3_scaling_with_the_architecture_held_fixed(models: Matrix, tmp_p
     study.plot(tmp_path / "held.svg")
 
 
+@pytest.mark.slow
 def test_intervals_with_the_architecture_held_fixed_cover(models: Matrix) -> None:
     rng = np.random.default_rng(1)
     data = np.array([models.cards[name].data for name in models.models])
