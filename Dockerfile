@@ -27,7 +27,7 @@ FROM python:${PYTHON}-slim AS cuda
 RUN pip install --no-cache-dir torch torchvision
 COPY --from=wheel /wheels /wheels
 RUN pip install --no-cache-dir "$(ls /wheels/*.whl)[torch,audio,video,plots]"
-ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
+ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,video,utility
 
 FROM ${DEVICE}
 WORKDIR /work
