@@ -72,6 +72,7 @@ def test_python_blocks_run(shown: None, block: str, capsys: pytest.CaptureFixtur
     assert re.search(r" ± | \[", capsys.readouterr().out)  # an interval
 
 
+@pytest.mark.slow
 def test_the_walk_through_the_api_runs(shown: None, capsys: pytest.CaptureFixture[str]) -> None:
     """Block after block, as a notebook would."""
     names: dict[str, object] = {}

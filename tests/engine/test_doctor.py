@@ -218,6 +218,7 @@ def test_14_18_dropout_is_not_blamed_on_roles_and_instructions() -> None:
         assert (note.verdict, note.message.partition(",")[0]) == ("note", "not examined")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["embark/pocket", "embark/handmade", "embark/random"])
 def test_models_that_ship_are_sound(name: str) -> None:
     findings = examine(get_model(name))

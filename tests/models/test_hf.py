@@ -51,6 +51,7 @@ def test_many_texts_have_the_tokens_of_each_alone(
     assert all(len(tokens) <= limit for tokens in together)
 
 
+@pytest.mark.slow
 def test_a_slow_tokeniser_is_asked_one_by_one(tmp_path: Path) -> None:
     from transformers import CanineTokenizer
 

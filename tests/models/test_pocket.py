@@ -163,6 +163,7 @@ def recall(queries: Array, documents: Array, wanted: Sequence[int]) -> float:
     return float(((queries @ documents.T).argmax(1) == wanted).mean())
 
 
+@pytest.mark.slow
 def test_names_find_drawings(names: Array, drawings: Array) -> None:
     assert len(names) == 1906
     assert 0.66 < recall(names, drawings, range(1906)) < 0.70
@@ -174,6 +175,7 @@ def test_flags_find_their_countries(names: Array, drawings: Array, emoji: list[d
     assert 0.94 < recall(drawings[flags], names[flags], range(262)) < 0.97
 
 
+@pytest.mark.slow
 def test_voices_find_names(
     embed: Embed, names: Array, emoji: list[dict[str, Any]], speech: list[dict[str, Any]]
 ) -> None:

@@ -305,6 +305,7 @@ for _ in range(25):
 """
 
 
+@pytest.mark.slow
 def test_two_processes_may_save_the_same_task(folder: Results) -> None:
     args = [[sys.executable, "-c", SAVER, str(folder.root), score] for score in ("0.25", "0.75")]
     writers = [subprocess.Popen(one) for one in args]

@@ -79,6 +79,7 @@ def test_held_out_errors_are_those_of_a_line_fitted_without_the_model() -> None:
     assert (measured.error, measured.worst) == pytest.approx((np.mean(off), max(off)))
 
 
+@pytest.mark.slow
 def test_mieb_lite_on_the_published_scores() -> None:
     lite_set = distill("MIEB(Multilingual)", check="MIEB(lite)")
     expected = lite_agreement()
@@ -159,6 +160,7 @@ def test_c5_a_lite_set_stands_beside_random_ones() -> None:
     assert "random sets with the same counts by type" in "".join(sets["totals"].table().notes)
 
 
+@pytest.mark.slow
 def test_c5_mieb_lites_own_rule() -> None:
     lite_set = distill(by="type", method="average")
     assert isinstance(lite_set, LiteSet)
