@@ -179,8 +179,7 @@ def _published(row: Task | Benchmark | ModelCard) -> dict[str, str]:
         totals = {
             benchmark.name: model.mean
             for benchmark in BENCHMARKS.values()
-            for model in _standings(benchmark)
-            if model.model == row.name
+            for model in _standings(benchmark, row.name)
         }
         return {name: _score(score) for name, score in totals.items()}
     if isinstance(row, Benchmark):
@@ -198,10 +197,11 @@ def _published(row: Task | Benchmark | ModelCard) -> dict[str, str]:
     return {model: _score(score) for model, score in list(scores.items())[:BEST]} | count
 
 
-def _standings(benchmark: Benchmark) -> list[Standing]:
-    """The published models on a benchmark; scores that are unlike the row's are left out."""
+def _standings(benchmark: Benchmark, model: str | None = None) -> list[Standing]:
+    """The published models on a benchmark, or one of them; scores that are unlike the row's are left out."""
     rows = TASKS.match(benchmark.tasks)
-    return standings(rows, published_results(rows)[0], benchmark.rule)
+    results = [result for result in published_results(rows)[0] if model in (None, result.model)]
+    return standings(rows, results, benchmark.rule)
 
 
 def _score(score: Score) -> str:

@@ -140,8 +140,13 @@ def mark(model: str, name: str) -> tuple[str, ...]:
 
 def errata_of(score: Published) -> tuple[Erratum, ...]:
     """The errata that a cell falls under."""
-    possible = _errata_of(tables()[score.table]["family"], score.table, score.name)
+    possible = _errata_of(_family_of(score.table), score.table, score.name)
     return tuple(erratum for erratum in possible if erratum.concerns(score.table, score.model, score.name))
+
+
+@cache
+def _family_of(table: str) -> str:
+    return str(tables()[table]["family"])
 
 
 def footnotes(score: Published) -> tuple[str, ...]:
@@ -203,11 +208,12 @@ def _effects(result: TaskResult, task: Task) -> set[str]:
 
 def _result(parts: list[Published], task: Task) -> TaskResult:
     first = parts[0]
+    warnings = footnotes(first)
     records = tuple(
         Record(
             first.model, part.revision, first.name, part.split or "test", part.subset or "default",
             task.subsets.get(part.subset, task.languages), part.metric, part.value, UNKNOWN, {part.metric: part.value},
-            fingerprint="published", encoder="published", warnings=footnotes(first),
+            fingerprint="published", encoder="published", warnings=warnings,
         )
         for part in parts
     )  # fmt: skip
