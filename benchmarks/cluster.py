@@ -80,7 +80,7 @@ def local_ray() -> Iterator[None]:
     import ray
 
     quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
-    ray.init(num_cpus=2 * COPIES, object_store_memory=400 << 20, **quiet)
+    ray.init("local", num_cpus=2 * COPIES, object_store_memory=400 << 20, **quiet)
     try:
         yield
     finally:

@@ -356,7 +356,7 @@ def pictures_encoder(encode: FreeEncoder) -> Any:
             value = contents[0].value
             if isinstance(value, str):
                 return value
-            comment = value.data[COMMENT : COMMENT + 40] if hasattr(value, "data") else value.info["comment"]
+            comment = bytes(value.data[COMMENT : COMMENT + 40]) if hasattr(value, "data") else value.info["comment"]
             return str(comment[: comment.index(b"\0")].decode())
 
         def embed(self, batch: Sequence[str]) -> Any:
