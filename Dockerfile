@@ -2,11 +2,11 @@
 #
 #     docker build --tag embark .
 #     docker build --tag embark:cuda --build-arg DEVICE=cuda .
-#     docker run --rm --user "$(id -u):$(id -g)" --volume "$PWD:/work" embark run
-#     docker run --rm --user "$(id -u):$(id -g)" --volume "$PWD:/work" --gpus all embark:cuda \
+#     docker run --rm --user "$(id -u):$(id -g)" --volume "$PWD:/data" embark run
+#     docker run --rm --user "$(id -u):$(id -g)" --volume "$PWD:/data" --gpus all embark:cuda \
 #         run -m google/siglip2-base-patch16-224 -b 'MIEB(lite)'
 #
-# Vectors, downloads and results stay in the folder that is mounted at /work.
+# Vectors, downloads and results stay in the folder that is mounted at /data.
 ARG PYTHON=3.12
 ARG DEVICE=cpu
 
@@ -30,8 +30,8 @@ RUN pip install --no-cache-dir "$(ls /wheels/*.whl)[torch,audio,video,plots]"
 ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,video,utility
 
 FROM ${DEVICE}
-WORKDIR /work
-ENV EMBARK_HOME=/work/.embark HF_HOME=/work/.huggingface XDG_CACHE_HOME=/tmp/cache
+WORKDIR /data
+ENV EMBARK_HOME=/data/.embark HF_HOME=/data/.huggingface XDG_CACHE_HOME=/data/.cache
 USER 1000
 ENTRYPOINT ["embark"]
 CMD ["run"]

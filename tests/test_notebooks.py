@@ -44,7 +44,7 @@ def test_they_are_committed_small_and_with_outputs(path: Path) -> None:
     outputs = [output for cell in code for output in cell["outputs"]]
     assert {output["output_type"] for output in outputs} <= {"stream", "execute_result", "display_data"}
     assert not [output for output in outputs if output.get("name") == "stderr"]
-    assert not re.search(r"/tmp/|/home/|/root/|/work/", text)  # of the machine that ran it
+    assert not re.search(r"/(tmp|home|root|work)/", text)  # of the machine that ran it
     assert json.loads(text)["metadata"].keys() == {"kernelspec", "language_info"}
     assert all(cell["metadata"] == {} for cell in cells(path))
     assert cells(path)[0]["source"][0].startswith("# ")

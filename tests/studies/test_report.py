@@ -12,15 +12,13 @@ from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
-from zlib import crc32
 
-import numpy as np
 import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
 import embark
+from color_models import COLORS, model
 from embark.catalogue import UnknownName
 from embark.cli import app
 from embark.results import Results
@@ -30,31 +28,12 @@ from embark.studies.document import Bullets, Commands, Definitions, Document, Na
 from embark.studies.report_comparisons import difference_figures
 from embark.types import Benchmark, EmbarkError
 
-COLORS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255), "grey": (90, 90, 90)}
 TAGS = {
     "html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "h3", "p", "nav", "a", "section", "figure",
     "figcaption", "div", "table", "thead", "tbody", "tr", "th", "td", "small", "br", "wbr", "img", "ul", "li", "dl",
     "dt", "dd", "pre", "code", "b",
 }  # fmt: skip
 HOSTILE = "evil/$x_{2$ <script>alert(1)</script> [a](b) *|* \\input{/etc/passwd} ‮é 日本 & -- #1 %"
-
-
-def model(name: str, noise: float) -> embark.Encoder:
-    """A model that sees mean colors and reads their names, more or less well."""
-
-    def blurred(vector: list[float], seed: int) -> Any:
-        return np.array(vector, np.float32) + noise * np.random.default_rng(seed).normal(size=len(vector))
-
-    def text(texts: list[str]) -> Any:
-        vectors = [[1.0 + 9 * (color in words) for color in COLORS] for words in texts]
-        return np.stack([blurred(vector, crc32(words.encode())) for vector, words in zip(vectors, texts, strict=True)])
-
-    def image(images: list[Image.Image]) -> Any:
-        means = [np.asarray(picture.convert("RGB"), float).mean((0, 1)) for picture in images]
-        vectors = [[1.0 + 9 * (np.abs(mean - rgb).sum() < 120) for rgb in COLORS.values()] for mean in means]
-        return np.stack([blurred(vector, int(mean.sum())) for vector, mean in zip(vectors, means, strict=True)])
-
-    return embark.encoder(text=text, image=image, name=name, revision="1")
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
@@ -48,13 +49,9 @@ class HashingProcesses(AbstractContextManager["HashingProcesses"]):
     def _started(self) -> Workers:
         with self._lock:
             if self._workers is None:
-                self._workers = Workers([partial(unchanged, _hash)] * PROCESSES, environment=SINGLE_THREADED)
+                self._workers = Workers([partial(unchanged, operator.call)] * PROCESSES, environment=SINGLE_THREADED)
             return self._workers
 
     def __exit__(self, *error: object) -> None:
         if self._workers is not None:
             self._workers.close()
-
-
-def _hash(scan: Scan) -> None:
-    scan()

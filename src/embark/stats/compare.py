@@ -345,8 +345,7 @@ def _aligned(a: TaskResult | None, b: TaskResult | None) -> tuple[Parts, Parts]:
         commits = f"{a.dataset_revision[:12]} and {b.dataset_revision[:12]}"
         raise NotComparable(f"the scores are of different commits of the data ({commits}): run both models again")
     numbers = ItemNumbers()
-    parts_a = parts_of(a, numbers)
-    parts_b = parts_of(b, numbers, parts_a)
+    parts_a, parts_b = parts_of(a, numbers), parts_of(b, numbers)
     if parts_a.keys() != parts_b.keys() or any(
         not np.array_equal(part.outcomes["id"], parts_b[key].outcomes["id"]) for key, part in parts_a.items()
     ):

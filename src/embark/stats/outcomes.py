@@ -21,11 +21,8 @@ class NotComparable(EmbarkError):
     """Two results that must not be compared; the message says why."""
 
 
-def parts_of(result: TaskResult, numbers: ItemNumbers, like: Parts | None = None) -> Parts:
-    """The parts of a result, their rows in the order of their ids.
-
-    Those that stand on the same items as a part of `like`, of the same data and numbers, share its observations.
-    """
+def parts_of(result: TaskResult, numbers: ItemNumbers) -> Parts:
+    """The parts of a result, their rows in the order of their ids."""
     try:
         table = result.outcomes().sort_by([(key, "ascending") for key in KEYS])
         columns = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
@@ -40,22 +37,9 @@ def parts_of(result: TaskResult, numbers: ItemNumbers, like: Parts | None = None
     parts: Parts = {}
     for start, end in zip(starts, np.append(starts[1:], len(split)), strict=True):
         rows = {name: values[start:end] for name, values in columns.items()}
-        key = str(split[start]), str(subset[start])
-        twin = (like or {}).get(key)
-        if twin is not None and _same_items(rows, twin.outcomes):
-            observations = twin.observations
-        else:
-            observations = observations_of(rows, result.dataset_revision, numbers)
-        parts[key] = Part(statistic, result.metric, rows, observations)
+        observations = observations_of(rows, result.dataset_revision, numbers)
+        parts[str(split[start]), str(subset[start])] = Part(statistic, result.metric, rows, observations)
     return parts
-
-
-def _same_items(rows: Outcomes, others: Outcomes) -> bool:
-    """Whether rows of outcomes stand on the same items, one by one."""
-    names = [name for name in NAMES if name in rows]
-    return names == [name for name in NAMES if name in others] and all(
-        np.array_equal(rows[name], others[name]) for name in names
-    )
 
 
 def observations_of(rows: Outcomes, source: str, numbers: ItemNumbers) -> Observations:
