@@ -8,8 +8,8 @@ the outcome. The exit status is 1 where a test still passes, or a text of the ta
 
 from __future__ import annotations
 
-import ast
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -112,10 +112,11 @@ def run_without(removal: Removal) -> Outcome:
 def files_of_tests() -> dict[str, str]:
     """The test functions of this folder, each with its file; those that check this table are left out."""
     return {
-        node.name: path.name
+        name: path.name
         for path in sorted(FOLDER.glob("test_*.py"))
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
-        if path.name != "test_protections.py" and isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+        if path.name != "test_protections.py"
+        # Not by `ast`: Python 3.11 parses wrongly in several threads at once.
+        for name in re.findall(r"^def (test_\w+)\(", path.read_text(encoding="utf-8"), re.MULTILINE)
     }
 
 
