@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
-# A process a core, each with one thread; compiled files are kept, whatever the environment says.
-PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses auto --dist worksteal
+# A process a core, each with one thread.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal
+# Compiled files are kept, whatever the environment says.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: run test test-all lint types docs gallery notebooks site wheel sbom clean
 

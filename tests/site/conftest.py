@@ -59,6 +59,19 @@ def pocket_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture
+def scored(tiny: embark.Encoder, pictures: Callable[..., Path], tmp_path: Path) -> embark.Settings:
+    """Results of two models on an own folder."""
+    settings = embark.load_settings(tmp_path / "home", tmp_path / "results")
+    tasks = embark.folder_task(pictures(), kinds=["retrieval", "zeroshot"])
+    embark.evaluate(tiny, tasks, settings=settings, show_progress=False)
+    blind = embark.encoder(
+        text=lambda texts: [[1.0, 2.0]] * len(texts), image=lambda images: [[1.0, 2.0]] * len(images), name="test/blind"
+    )
+    embark.evaluate(blind, tasks, settings=settings, show_progress=False)
+    return settings
+
+
 @pytest.fixture(scope="module")  # Playwright runs a loop of asyncio, which other modules start for themselves
 def chromium() -> Iterator[Any]:
     """A real browser, without a sandbox, as tests run as root in containers."""

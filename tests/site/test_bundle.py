@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,19 +31,6 @@ def data(folder: Path, name: str) -> Any:
     stated, content = json.loads(text.removeprefix("embark(...").removesuffix(");\n"))
     assert stated == name
     return content
-
-
-@pytest.fixture
-def scored(tiny: embark.Encoder, pictures: Callable[..., Path], tmp_path: Path) -> embark.Settings:
-    """Results of two models on an own folder."""
-    settings = embark.load_settings(tmp_path / "home", tmp_path / "results")
-    tasks = embark.folder_task(pictures(), kinds=["retrieval", "zeroshot"])
-    embark.evaluate(tiny, tasks, settings=settings, show_progress=False)
-    blind = embark.encoder(
-        text=lambda texts: [[1.0, 2.0]] * len(texts), image=lambda images: [[1.0, 2.0]] * len(images), name="test/blind"
-    )
-    embark.evaluate(blind, tasks, settings=settings, show_progress=False)
-    return settings
 
 
 def test_a_board_is_what_the_leaderboard_says(tmp_path: Path) -> None:

@@ -19,14 +19,13 @@ from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
 from embark.site.board_data import board_data
 from embark.site.comparisons import comparisons_data
-from embark.site.galleries import Galleries
+from embark.site.gallery_files import GalleryFiles
 from embark.site.model_data import model_data
 from embark.site.plot_data import plot_data
 from embark.site.report_data import heading, report_data
 from embark.site.run_data import run_data
 from embark.site.scripts import minute, slug, without_folders, write_script
 from embark.site.task_data import task_data
-from embark.site.thumbnails import Thumbnails
 from embark.stats.means import names
 from embark.studies.kept_reports import FOLDER
 from embark.studies.pareto import embedding_times
@@ -78,10 +77,30 @@ def export_site(
     wanted = [benchmarks] if isinstance(benchmarks, str) else benchmarks
     stored = Results(settings.results)
     own = [result for result in stored.all() if result.made_by == "embark"]
-    boards = dict(_boards(wanted, own, published, settings))
-    if not boards:
-        raise EmbarkError(f"There are no scores to show in {settings.results}. Make some: embark run")
-    _prepare(folder)
+    with GalleryFiles(folder, with_media, settings, len({result.task for result in own})) as galleries:
+        boards = dict(_boards(wanted, own, published, settings))
+        if not boards:
+            raise EmbarkError(f"There are no scores to show in {settings.results}. Make some: embark run")
+        _prepare(folder)
+        tasks = _tasks(boards.values())
+        current = _current(boards.values(), tasks, own)
+        for name, results in group_values((result.task, result) for result in current).items():
+            galleries.add(tasks[name], results)
+        parts = _write_boards(folder, boards, tasks, own, settings)
+        write_script(folder, "compare", comparisons_data(_by_model(current), list(tasks.values())))
+        parts["items"] = galleries.files()
+    write_script(folder, "index", _index(boards, tasks) | parts | {"live": live})
+    return Site(folder, tuple(boards), (*stored.notes, *galleries.notes))
+
+
+def _write_boards(
+    folder: Path,
+    boards: dict[str, Leaderboard],
+    tasks: dict[str, Task],
+    own: Sequence[TaskResult],
+    settings: Settings,
+) -> dict[str, object]:
+    """Write the boards with their plots, tasks and models, the runs and the reports; what there is of them."""
     times = embedding_times(own)
     plots = []
     for name, board in boards.items():
@@ -91,21 +110,14 @@ def export_site(
         if len(board.entries) >= FEWEST:
             write_script(folder, f"plots/{slug(name)}", plot_data(board, times))
             plots.append(name)
-    tasks = _tasks(boards.values())
     for family, rows in group_values((task.family, task) for task in tasks.values()).items():
         write_script(folder, f"tasks/{slug(family)}", task_data(rows))
     write_script(folder, "models", model_data(_cards(boards.values()), times))
-    current = _current(boards.values(), tasks, own)
-    by_model = _by_model(current)
-    write_script(folder, "compare", comparisons_data(by_model, list(tasks.values())))
     write_script(folder, "runs", run_data(own, settings))
-    galleries = _galleries(folder, tasks, current, with_media, settings)
     reports = without_folders(report_data(settings.results / FOLDER), settings)
     for report in reports:
         write_script(folder, f"reports/{report['file']}", report)
-    more = {"items": galleries, "plots": plots, "reports": list(map(heading, reports)), "live": live}
-    write_script(folder, "index", _index(boards, tasks) | more)
-    return Site(folder, tuple(boards), tuple(stored.notes))
+    return {"plots": plots, "reports": list(map(heading, reports))}
 
 
 def _boards(
@@ -169,19 +181,6 @@ def _by_model(results: Sequence[TaskResult]) -> dict[str, list[TaskResult]]:
     distinct = list(dict.fromkeys(keys))
     labels = dict(zip(distinct, names(distinct), strict=True))
     return group_values((labels[key], result) for key, result in zip(keys, results, strict=True))
-
-
-def _galleries(
-    folder: Path, tasks: dict[str, Task], results: Sequence[TaskResult], with_media: bool, settings: Settings
-) -> dict[str, str]:
-    """Write the items behind the scores of tasks; the files by task."""
-    makers = Galleries(Thumbnails(folder / "media"), with_media, settings)
-    files = {}
-    for name, of_task in group_values((result.task, result) for result in results).items():
-        if gallery := makers.gallery(tasks[name], of_task):
-            write_script(folder, f"items/{slug(name)}", vars(gallery))
-            files[name] = slug(name)
-    return files
 
 
 def _cards(boards: Iterable[Leaderboard]) -> dict[str, ModelCard | None]:

@@ -38,10 +38,11 @@ def may_show(task: Task) -> bool:
 
 
 class Thumbnails:
-    """The folder of thumbnails; each content is written once."""
+    """The folder of thumbnails; each content is written once, until there are as many bytes as a page may have."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, most: int = TOTAL) -> None:
         self.folder = folder
+        self.most = most
         self.bytes = 0
         self._parts: dict[bytes, dict[str, Any]] = {}
 
@@ -56,7 +57,7 @@ class Thumbnails:
 
     def _written(self, media: Media) -> dict[str, Any]:
         """The address of a thumbnail; nothing where the media do not decode, or where there are too many."""
-        if self.bytes >= TOTAL:
+        if self.bytes >= self.most:
             return {}
         try:
             data, ending, more = _thumbnail(media)
