@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
-# A process a core, each with one thread.
+# A process a core and one more (tests/conftest.py), each with one thread.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal
 # Compiled files are kept, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
@@ -36,14 +36,14 @@ docs: $(VENV)/.docs
 # The wheel and the source archive, in dist/.
 wheel: $(VENV)/.release
 	rm -rf dist
-	$(BIN)/python -m build --outdir dist
+	$(VENV)/release/bin/python -m build --outdir dist
 
 # What a bare install of the wheel consists of, as CycloneDX in dist/sbom.json.
 sbom: wheel
 	rm -rf build/bare
 	$(PYTHON) -m venv --without-pip build/bare
 	$(BIN)/pip --python build/bare install --quiet --disable-pip-version-check dist/embark-*.whl
-	$(BIN)/cyclonedx-py environment --output-reproducible --output-file dist/sbom.json build/bare/bin/python
+	$(VENV)/release/bin/cyclonedx-py environment --output-reproducible --output-file dist/sbom.json build/bare/bin/python
 
 # The code of the page, from TypeScript; needs node.
 site:
@@ -66,8 +66,10 @@ $(VENV)/.docs: pyproject.toml $(VENV)/.run
 	$(PIP) --editable '.[docs]'
 	touch $@
 
+# What builds and lists a release lies apart: beside the latter, whatever imports jsonschema starts a second later.
 $(VENV)/.release: pyproject.toml $(VENV)/.run
-	$(PIP) --editable '.[release]'
+	$(PYTHON) -m venv --without-pip $(VENV)/release
+	$(BIN)/pip --python $(VENV)/release install --quiet --disable-pip-version-check 'build>=1.2' 'cyclonedx-bom>=7'
 	touch $@
 
 $(VENV)/.test: pyproject.toml $(VENV)/.run
@@ -75,7 +77,7 @@ $(VENV)/.test: pyproject.toml $(VENV)/.run
 	touch $@
 
 # torchvision lies apart: transformers works otherwise where it is installed. Its version is that of torch in pyproject.toml.
-$(VENV)/.test-all: pyproject.toml $(VENV)/.test
+$(VENV)/.test-all: pyproject.toml $(VENV)/.test $(VENV)/.release
 	$(PIP) --editable '.[test-all]'
 	$(PIP) --upgrade --target $(VENV)/vision --no-deps torchvision==0.28.0 timm open_clip_torch ftfy wcwidth
 	touch $@

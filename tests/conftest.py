@@ -9,11 +9,13 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import typer.testing
 from huggingface_hub import constants
 from hypothesis import HealthCheck, settings
 from PIL import Image
@@ -22,12 +24,13 @@ import buckets
 import embark
 from embark import http
 from embark.models.half_precision import secure
-from embark.settings import load_settings
+from embark.settings import cores, load_settings
 from embark.store import Space, Store
 from embark.tasks import get_benchmark
 from embark.types import Array
 from hub import FakeHub
 
+typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]  # 60 ms a call
 settings.register_profile("embark", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 settings.load_profile("embark")
 
@@ -43,6 +46,11 @@ def pytest_configure() -> None:
     """A shell starts what runs in the background without Ctrl-C; tests send it to processes of theirs."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: tests wait for disks, processes and clocks."""
+    return cores() + 1
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -171,7 +171,7 @@ def test_the_extras_and_the_core_are_as_stated() -> None:
     table = text(DOCS / "quickstart.md").partition("| extra | for |")[2].partition("\n\n")[0]
     rows = " ".join(re.findall(r"^\| (`.+?`) \|", table, flags=re.M))
     named = {*re.findall(r"`([\w-]+)`", rows), "open_clip", "timm"}
-    assert named == set(project["optional-dependencies"]) - {"docs", "release", "test", "test-all"}
+    assert named == set(project["optional-dependencies"]) - {"docs", "test", "test-all"}
 
 
 class Files(QuietHandler, SimpleHTTPRequestHandler):

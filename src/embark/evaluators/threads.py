@@ -6,14 +6,16 @@ would undo the limits of those still running. So the first to enter saves the st
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import lru_cache
 from threading import Lock
 
 import threadpoolctl
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from embark.settings import cores
 
@@ -29,7 +31,7 @@ def blas_threads(limit: int, *ignored: type[Warning]) -> Iterator[None]:
     with _LOCK:
         _LIMITS.append(limit)
         _release_control()
-        _RESTORE.enter_context(threadpool_limits(min(_LIMITS), user_api="blas"))
+        _RESTORE.enter_context(_libraries(len(sys.modules)).limit(limits=min(_LIMITS), user_api="blas"))
         if ignored:
             _RESTORE.enter_context(warnings.catch_warnings())
         for category in ignored:
@@ -42,6 +44,12 @@ def blas_threads(limit: int, *ignored: type[Warning]) -> Iterator[None]:
             if not _LIMITS:
                 _release_control()
                 _RESTORE.close()
+
+
+@lru_cache(maxsize=1)
+def _libraries(modules: int) -> ThreadpoolController:
+    """The matrix libraries of this process: the search for them takes milliseconds, and only imports bring others."""
+    return ThreadpoolController()
 
 
 def _release_control() -> None:
