@@ -312,10 +312,22 @@ def test_c3_what_a_total_does_not_tell_is_said(shelf: Shelf) -> None:
 # ── end to end ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.fixture
-def two_models() -> embark.Run:
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[embark.Run, Path]:
+    """A run of two models, and the folder of its results."""
+    root = tmp_path_factory.mktemp("two")
+    settings = embark.load_settings(root / "home", root / "results")
     names = ["PocketOtherSkinTone", "PocketClockReading"]
-    return embark.evaluate(["embark/handmade", "embark/random"], names, show_progress=False)
+    run = embark.evaluate(["embark/handmade", "embark/random"], names, settings=settings, show_progress=False)
+    return run, settings.results
+
+
+@pytest.fixture
+def two_models(ran: tuple[embark.Run, Path], monkeypatch: pytest.MonkeyPatch) -> embark.Run:
+    """A run of two models, whose results the settings point to."""
+    run, results = ran
+    monkeypatch.setenv("EMBARK_RESULTS", str(results))
+    return run
 
 
 def said(*words: str, status: int = 0) -> str:
