@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
-# A process a core and one more (tests/conftest.py), each with one thread.
+# As many processes as tests/conftest.py says, each with one thread.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal
 # Compiled files are kept, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=

@@ -48,9 +48,9 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: tests wait for disks, processes and clocks."""
-    return cores() + 1
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """A process a core, and one more for quick tests, which wait for disks and processes; slow ones have time limits."""
+    return cores() + ("not slow" in config.option.markexpr)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

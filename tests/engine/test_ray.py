@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import re
+import subprocess
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 
 import embark
 from conftest import POCKET_TASKS
+from embark.engine import ray_cluster
 from embark.engine.activity import SILENT, Activity
 from embark.engine.ray import RayEngine
 from embark.engine.ray_cluster import Cluster, fit, require_resources, wait_for_room
@@ -81,6 +84,31 @@ def test_a_run_on_a_cluster_of_one_node(tmp_path: Path, monkeypatch: pytest.Monk
     here = embark.evaluate(model, "PocketNameSTS", settings=settings(tmp_path / "here"), show_progress=False)
     assert there.results[0].score == here.results[0].score
     assert there.embedded == here.embedded > 0
+
+
+def test_no_process_outlives_the_cluster_that_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "raylet").symlink_to("/bin/sh")
+    command = [tmp_path / "raylet", "-c", "sleep 60 & echo $!; wait"]
+    node = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    other = subprocess.Popen(["sleep", "60"])  # of nobody's cluster
+    assert node.stdout is not None
+    worker = Path("/proc", node.stdout.readline().strip(), "stat")
+    assert worker.exists()
+
+    class Ray:
+        shutdown = node.kill
+
+    monkeypatch.setattr(ray_cluster, "_STARTED", {Ray})
+    monkeypatch.setattr(ray_cluster, "ENDING_SECONDS", 0.1)
+    ray_cluster.disconnect()
+    deadline = time.monotonic() + 10
+    while worker.exists() and worker.read_text().split()[2] != "Z":
+        assert time.monotonic() < deadline, "the worker lives"
+        time.sleep(0.05)
+    assert other.poll() is None
+    other.kill()
+    for process in (node, other):
+        process.communicate(timeout=10)
 
 
 @pytest.mark.slow

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,6 +20,7 @@ from embark.processes import ITEM_SECONDS
 from embark.types import EmbarkError
 
 CONNECT_SECONDS = 10.0  # for an answer at the address of a cluster
+ENDING_SECONDS = 2.0  # for processes whose node has ended
 LOOK_SECONDS = 1.0  # between looks at the nodes
 _STARTED: set[Any] = set()  # the module, if it was this process's code that connected it
 
@@ -66,7 +69,28 @@ def connect(cluster: Cluster) -> Any:
 def disconnect() -> None:
     """Leave the cluster that `connect` has connected to, and end the one that it has started."""
     while _STARTED:
-        _STARTED.pop().shutdown()
+        ray = _STARTED.pop()
+        workers = _workers_here()
+        ray.shutdown()
+        _kill(workers)
+
+
+def _workers_here() -> list[Any]:
+    """The worker processes of a node that this process has started."""
+    psutil = importlib.import_module("psutil")  # comes with Ray
+    with suppress(psutil.Error):
+        nodes = [child for child in psutil.Process().children() if child.name() == "raylet"]
+        return [worker for node in nodes for worker in node.children(recursive=True)]
+    return []
+
+
+def _kill(workers: Sequence[Any]) -> None:
+    """End processes that live on without their node: some of Ray's wait for themselves while they end."""
+    psutil = importlib.import_module("psutil")
+    _, alive = psutil.wait_procs(workers, ENDING_SECONDS)
+    for worker in alive:
+        with suppress(psutil.Error):
+            worker.kill()
 
 
 def _require_server(address: str | None) -> None:
