@@ -49,7 +49,7 @@ def pytest_configure() -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """A process a core, and one more for quick tests, which wait for disks and processes; slow ones have time limits."""
+    """A process a core; one more for quick tests, which wait for disks and processes. Slow ones have time limits."""
     return cores() + ("not slow" in config.option.markexpr)
 
 
