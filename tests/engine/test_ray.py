@@ -98,7 +98,7 @@ def test_no_process_outlives_the_cluster_that_was_started(tmp_path: Path, monkey
     class Ray:
         shutdown = node.kill
 
-    monkeypatch.setattr(ray_cluster, "_STARTED", {Ray})
+    monkeypatch.setattr(ray_cluster, "_CONNECTED", {Ray: True})
     monkeypatch.setattr(ray_cluster, "ENDING_SECONDS", 0.1)
     ray_cluster.disconnect()
     deadline = time.monotonic() + 10

@@ -95,6 +95,7 @@ def test_limits_say_why_a_model_is_out() -> None:
     assert Limits(min_dim=768).excludes(small) == "other dimension"
     assert Limits(max_dim=256).excludes(small) == "other dimension"
     assert Limits(max_dim=512).excludes(card("u")) == "dimension not known"
+    assert Limits(max_dim=512).excludes(card("g", kind="generator", dim=1)) == "dimension not known"
 
 
 def test_unknown_needs_get_suggestions() -> None:

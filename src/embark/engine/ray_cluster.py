@@ -22,7 +22,7 @@ from embark.types import EmbarkError
 CONNECT_SECONDS = 10.0  # for an answer at the address of a cluster
 ENDING_SECONDS = 2.0  # for processes whose node has ended
 LOOK_SECONDS = 1.0  # between looks at the nodes
-_STARTED: set[Any] = set()  # the module, if it was this process's code that connected it
+_CONNECTED: dict[Any, bool] = {}  # the module, if our code connected it, and whether that started the cluster
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def connect(cluster: Cluster) -> Any:
         options = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False, **cluster.options}
         try:
             ray.init(address=cluster.address or "local", **options)  # with None, Ray looks for a cluster of anybody
-            _STARTED.add(ray)
+            _CONNECTED[ray] = cluster.address is None
         except Exception as error:
             raise EmbarkError(f"There is no Ray cluster at '{cluster.address}': {error_line(error)}.") from error
     return ray
@@ -68,9 +68,9 @@ def connect(cluster: Cluster) -> Any:
 
 def disconnect() -> None:
     """Leave the cluster that `connect` has connected to, and end the one that it has started."""
-    while _STARTED:
-        ray = _STARTED.pop()
-        workers = _workers_here()
+    while _CONNECTED:
+        ray, started = _CONNECTED.popitem()
+        workers = _workers_here() if started else []
         ray.shutdown()
         _kill(workers)
 

@@ -67,7 +67,7 @@ class Limits:
             return None
         if card is None:
             return "no card"
-        dim = card.dim or 0
+        dim = _dimension(card) or 0
         reasons = {
             "size not known": self.parameters is not None and card.parameters is None,
             "too large": self.parameters is not None and (card.parameters or 0) > self.parameters,
@@ -242,10 +242,16 @@ def _places(values: Array, weights: Array) -> tuple[list[Place], bool]:
     return places(values @ weights, spread), spread is not None
 
 
+def _dimension(card: ModelCard) -> int | None:
+    """The length of a model's vectors; none of one that judges pairs or writes, whatever is stored of it."""
+    return card.dim if card.kind == "embedder" else None
+
+
 def _row(model: RecommendedModel, sure: bool, covered: list[str]) -> Row:
     place, card = model.place, model.card
     ranks, tie = (place.interval, place.tie) if place and sure else ("", "")
     scores = (None if np.isnan(mean) else Score(mean, np.nan, np.nan) for mean in (model.total, *model.needs))
     size = Exact(card.parameters, f"{card.parameters / 1e6:,.0f}M") if card and card.parameters else None
-    dim = Exact(card.dim, str(card.dim)) if card and card.dim else None
-    return Row((place.rank if place else None, ranks, tie, named(model.name, 40), *covered, *scores, size, dim))
+    dim = _dimension(card) if card else None
+    shown_dim = Exact(dim, str(dim)) if dim else None
+    return Row((place.rank if place else None, ranks, tie, named(model.name, 40), *covered, *scores, size, shown_dim))
