@@ -60,7 +60,7 @@ def connect(cluster: Cluster) -> Any:
         options = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False, **cluster.options}
         try:
             ray.init(address=cluster.address or "local", **options)  # with None, Ray looks for a cluster of anybody
-            _CONNECTED[ray] = cluster.address is None
+            _CONNECTED[ray] = not cluster.address
         except Exception as error:
             raise EmbarkError(f"There is no Ray cluster at '{cluster.address}': {error_line(error)}.") from error
     return ray
