@@ -31,7 +31,9 @@ from embark.types import Array
 from hub import FakeHub
 
 typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]  # 60 ms a call
-settings.register_profile("embark", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+settings.register_profile(
+    "embark", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 settings.load_profile("embark")
 
 COLORS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255)}

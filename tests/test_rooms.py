@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import embark
@@ -18,6 +19,7 @@ APART = (
 )  # fmt: skip
 
 
+@cache
 def doors() -> set[tuple[str, str, str]]:
     """(file, its room, the room that it imports from), for every import of ours."""
     out = set()

@@ -7,6 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from embark.store import Store
 from lengths import Lengths, needs, stored_numbers, text
 from test_kill import DISK, FEW, PAUSE, WINDOW, batches, kill, scores, start
@@ -32,6 +34,7 @@ run(Store(Path(sys.argv[1])), Paid(), needs(Paid(), [text(number) for number in 
 """
 
 
+@pytest.mark.slow
 def test_fault_01_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     calm = start(whole, FEW[:1], 0)

@@ -222,7 +222,7 @@ def test_c6_both_ends_are_shown_where_they_differ() -> None:
 # ── C7: chance ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("name", ["PocketKeywordProbe", "PocketSubgroupClustering", "PocketGroupZeroShot"])
+@pytest.mark.parametrize("name", ["PocketKeywordProbe", "PocketGroupClustering", "PocketGroupZeroShot"])
 def test_c7_chance_is_what_random_directions_score(name: str) -> None:
     from embark.data import readers
     from embark.data.fetch import Hub
