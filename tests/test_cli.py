@@ -86,6 +86,7 @@ def test_help_lists_the_commands() -> None:
         assert f"\n  {command} " in ran.stdout
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_says_so_and_keeps_what_it_did(elsewhere: Path) -> None:
     words = [sys.executable, "-m", "embark", "run", "-m", "embark/pocket", "-b", "Pocket"]  # long
     running = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
