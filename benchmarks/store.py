@@ -145,12 +145,12 @@ READ = """
 import sys, time
 from pathlib import Path
 import numpy as np
-from embark import store
 from embark.data.items import KEY
+from embark.store import Store, segments
 if sys.argv[3] == "unchecked":
-    store._Segment._check = lambda self, local, rows: local[:0]
+    segments.Segment._check = lambda self, local, rows: local[:0]
 keys = np.fromfile(sys.argv[2], KEY)
-vectors = store.Store(Path(sys.argv[1])).space("ab").read(keys)
+vectors = Store(Path(sys.argv[1])).space("ab").read(keys)
 vectors[:1000]
 start = time.perf_counter()
 vectors[:]

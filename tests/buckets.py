@@ -25,8 +25,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from embark.object_store import Bucket
 from embark.store import Store
+from embark.store.buckets import Bucket
 
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "hidden-in-messages", "AWS_REGION": "us-east-1"}
 

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from buckets import ObjectPath
 from embark.data.items import as_keys
-from embark.object_store import Bucket
-from embark.store import FOLDER, DamagedVectors, Space, Store
+from embark.store import DamagedVectors, Space, Store
+from embark.store.buckets import Bucket
+from embark.store.disk import FOLDER
 from embark.types import Array
 
 RECORD = 28

@@ -11,7 +11,7 @@ import embark
 ROOT = Path(embark.__file__).parent
 FLOW = (
     "types", "escape", "paths", "settings", "catalogue", "threads", "interrupts", "allocation", "processes",
-    "http", "plugins", "tasks", "data", "models", "store", "object_store", "metrics", "evaluators", "planning",
+    "http", "plugins", "tasks", "data", "models", "store", "metrics", "evaluators", "planning",
     "engine", "results", "published", "stats", "run", "boards", "studies", "site", "cli", "__init__",
 )  # fmt: skip
 APART = (

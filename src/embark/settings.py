@@ -69,7 +69,7 @@ class Settings:
 
     @property
     def store(self) -> Path | str:
-        """Where vectors live: a folder, or the address of a bucket (see `embark.object_store`)."""
+        """Where vectors live: a folder, or the address of a bucket (see `embark.store.buckets`)."""
         return self.other_store or self.home / "store"
 
 

@@ -14,13 +14,13 @@ from embark.engine.ray import RayEngine
 from embark.engine.ray_cluster import Cluster, connect
 from embark.models import Loading
 from embark.models.encoder import Billed, Encoder, fingerprint
-from embark.object_store import open_store
 from embark.planning import Demand
 from embark.run.fetching import from_hub
 from embark.run.models import Model, NamedModel, load_model
 from embark.run.workbench import Workbench
 from embark.settings import Settings, load_settings
 from embark.store import Space
+from embark.store.buckets import open_store
 from embark.types import Array, Dataset, EmbarkError, ModelCard, Scores, Task, Truth
 
 logger = logging.getLogger("embark")

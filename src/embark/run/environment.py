@@ -14,8 +14,8 @@ from embark import __version__
 from embark.catalogue import group_values
 from embark.engine.doctor import Finding
 from embark.models import loaders
-from embark.object_store import open_store
 from embark.settings import Settings, cores
+from embark.store.buckets import open_store
 from embark.types import EmbarkError
 
 LITTLE = 1 << 30  # bytes of a disk that will soon be full

@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 from embark.catalogue import listed
 from embark.models import LOADERS, MODELS, Loading, find_card, get_model, known_models, own_models
 from embark.models.encoder import CUDA_PIXELS, Encoder, Tower, Towers, cuda_pixels, fingerprint, prepare_many
-from embark.object_store import open_store
 from embark.results import Results
 from embark.settings import Settings, load_settings
+from embark.store.buckets import open_store
 from embark.types import Array, Content, EmbarkError, ModelCard
 
 logger = logging.getLogger("embark")

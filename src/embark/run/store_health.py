@@ -8,11 +8,11 @@ from typing import Any
 
 from embark.catalogue import counted, group_values
 from embark.data import own_tables
-from embark.object_store import open_store
 from embark.results import Results
 from embark.results.table import Exact, Row, Table, Tabular
 from embark.settings import Settings, load_settings
 from embark.store import Space
+from embark.store.buckets import open_store
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,11 @@ from embark.engine.report import Report
 from embark.engine.tuning import Tuning
 from embark.evaluators.pairs import PairScores
 from embark.models.encoder import Encoder, Generator, Reranker, fingerprint, has_matcher, prepare_many
-from embark.object_store import open_store
 from embark.planning import Demand, Need, Plan, plan, task_demand
 from embark.run.hashing import HashingProcesses
 from embark.settings import Settings
 from embark.store import Space
+from embark.store.buckets import open_store
 from embark.tasks import TASKS
 from embark.types import (
     Array,

@@ -14,8 +14,9 @@ import xxhash
 
 from embark import store as store_module
 from embark.data.items import as_keys
-from embark.object_store import Bucket
-from embark.store import FEW, FORMAT, Space, Store
+from embark.store import FEW, Space, Store
+from embark.store.buckets import Bucket
+from embark.store.segments import FORMAT
 from embark.types import EmbarkError
 from segments import alter, files, holds, keys, on_every_store, place, reopened, vectors, write
 
@@ -209,7 +210,7 @@ CHILD = """
 import hashlib, sys
 import numpy as np
 from embark.data.items import as_keys
-from embark.object_store import open_store
+from embark.store.buckets import open_store
 from embark.settings import load_settings
 start, stop = int(sys.argv[2]), int(sys.argv[3])
 with open_store(load_settings(store=sys.argv[1])).space("5face").writer() as writer:

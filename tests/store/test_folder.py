@@ -43,7 +43,7 @@ def test_an_object_has_its_name_only_when_it_is_durable(
     writer.add(keys(range(3)), vectors(range(3)))
     writer.commit()
     writer.add(keys([3]), vectors([3]))
-    monkeypatch.setattr("embark.store.os.fsync", fsync)
+    monkeypatch.setattr("os.fsync", fsync)
     with pytest.raises(EmbarkError, match=r"could not be written.*the disk is gone.*committed is safe"), writer:
         writer.commit()
     assert not list(space.path.glob("*.part"))
@@ -64,7 +64,7 @@ def test_an_interrupt_in_a_write_does_not_commit_half_of_it(space: Space, monkey
     writer.commit()
     writer.add(keys([4]), vectors([4]))
     with monkeypatch.context() as patch:
-        patch.setattr("embark.store.os.fsync", interrupt)  # comes after the bytes have been written
+        patch.setattr("os.fsync", interrupt)  # comes after the bytes have been written
         with pytest.raises(KeyboardInterrupt):
             writer.commit()
     assert holds(reopened(space), range(3))

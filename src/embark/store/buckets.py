@@ -37,7 +37,9 @@ from embark.data.atomic import NO_ROOM, PART
 from embark.http import TemporaryFailure, with_retries
 from embark.paths import component
 from embark.settings import Settings
-from embark.store import HEADER, SUFFIX, Disk, Stamp, Store, described_size
+from embark.store import Store
+from embark.store.disk import SUFFIX, Disk, Stamp
+from embark.store.segments import HEADER, described_size
 from embark.types import EmbarkError
 
 THREADS = 16  # requests at once

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embark.store import DamagedVectors, Disk, Space, Stamp, Store
+from embark.store import DamagedVectors, Space, Store
+from embark.store.disk import Disk, Stamp
 from segments import (
     alter,
     damage_at_random,

@@ -17,7 +17,10 @@ import pytest
 
 from embark import store as store_module
 from embark.data.items import KEY
-from embark.store import FEW, MANY, Disk, Space, Store
+from embark.store import FEW, MANY, Space, Store
+from embark.store import index as index_module
+from embark.store import opening as opening_module
+from embark.store.disk import Disk
 from embark.types import Array
 from segments import files, flip, keys, on_every_store, reopened
 
@@ -41,7 +44,7 @@ def written(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.fixture
 def fast_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of commits, none of which need outlive a power cut."""
-    monkeypatch.setattr("embark.store.os.fsync", lambda handle: None)
+    monkeypatch.setattr("os.fsync", lambda handle: None)
 
 
 def random_keys(count: int, seed: int = 0) -> Array:
@@ -91,7 +94,7 @@ def test_nothing_is_written_more_often_than_twice_and_segments_are_few(
 def test_an_entry_is_sorted_once_and_moved_a_few_times(space: Space, monkeypatch: pytest.MonkeyPatch) -> None:
     sorted_entries = []
     moved_entries = []
-    new_run, merge_runs = store_module._new_run, store_module._merge_runs
+    new_run, merge_runs = index_module.new_run, index_module.merge_runs
 
     def counted_run(segments: Any) -> Any:
         sorted_entries.append(sum(map(len, segments)))
@@ -101,8 +104,8 @@ def test_an_entry_is_sorted_once_and_moved_a_few_times(space: Space, monkeypatch
         moved_entries.append(len(run.prefix) + len(other.prefix))
         return merge_runs(run, other)
 
-    monkeypatch.setattr(store_module, "_new_run", counted_run)
-    monkeypatch.setattr(store_module, "_merge_runs", counted_merge)
+    monkeypatch.setattr(index_module, "new_run", counted_run)
+    monkeypatch.setattr(index_module, "merge_runs", counted_merge)
     monkeypatch.setattr(store_module, "FEW", 10_000)  # segments that were merged are sorted once more
     waves, size = 128, 50
     all_keys = random_keys(waves * size)
@@ -124,7 +127,7 @@ def test_an_entry_takes_at_most_ninety_bytes_of_memory(space: Space, ragged: boo
     for start in range(0, count, 10_000):
         with space.writer() as writer:
             writer.add(all_keys[start : start + 10_000], rows[start : start + 10_000])
-    store_module._OPENED.clear()
+    opening_module.OPENED.clear()
     gc.collect()
     tracemalloc.start()
     try:
@@ -181,8 +184,8 @@ def test_a_space_that_grows_finds_what_one_that_is_opened_anew_finds(
 def fresh(space: Space) -> Space:
     """The same space as another process sees it, after it has met all damage."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store_module, "_OPENED", {})
-        patch.setattr(store_module, "_INDEXES", {})
+        patch.setattr(opening_module, "OPENED", {})
+        patch.setattr(index_module, "INDEXES", {})
         opened = reopened(space)
         opened.discard(keys(range(40)))
     return opened

@@ -19,11 +19,12 @@ import pytest
 import embark
 from buckets import CREDENTIALS, ObjectPath, Proxy, answer, new_store, use_server
 from embark import http
-from embark import object_store as object_store_module
-from embark import store as store_module
-from embark.object_store import Bucket, open_store
 from embark.settings import load_settings
 from embark.store import Space, Store
+from embark.store import buckets as bucket_module
+from embark.store import index as index_module
+from embark.store import opening as opening_module
+from embark.store.buckets import Bucket, open_store
 from embark.types import EmbarkError
 from segments import files, flip, holds, keys, place, reopened, vectors, write
 
@@ -38,9 +39,9 @@ def disk(tmp_path: Path) -> Store:
 
 def forget() -> None:
     """What this process knows about segments: another one has read nothing."""
-    store_module._OPENED.clear()
-    store_module._INDEXES.clear()
-    object_store_module._RENEWED.clear()
+    opening_module.OPENED.clear()
+    index_module.INDEXES.clear()
+    bucket_module._RENEWED.clear()
 
 
 def test_a_bucket_holds_what_was_committed_and_a_mirror_only_copies(disk: Store, tmp_path: Path) -> None:
@@ -64,8 +65,8 @@ def test_a_bucket_holds_what_was_committed_and_a_mirror_only_copies(disk: Store,
 
 
 def test_looking_up_keys_fetches_no_rows(disk: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(object_store_module, "WHOLE", 0)
-    monkeypatch.setattr(object_store_module, "TOP", 1000)
+    monkeypatch.setattr(bucket_module, "WHOLE", 0)
+    monkeypatch.setattr(bucket_module, "TOP", 1000)
     space = disk.space("5face")
     write(space, range(3))
     write(space, range(3, 103))  # its top is longer than the first request
@@ -156,10 +157,10 @@ def proxy(bucket: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
     """What stands between this process and the server."""
     proxy = Proxy()
     use_server(monkeypatch, proxy.address)
-    object_store_module._filesystem.cache_clear()
+    bucket_module._filesystem.cache_clear()
     yield proxy
     proxy.close()
-    object_store_module._filesystem.cache_clear()
+    bucket_module._filesystem.cache_clear()
 
 
 @pytest.fixture
@@ -180,7 +181,7 @@ CHILD = """
 import sys
 import numpy as np
 from embark.data.items import as_keys
-from embark.object_store import open_store
+from embark.store.buckets import open_store
 from embark.settings import load_settings
 import hashlib
 first = int(sys.argv[2])
@@ -327,7 +328,7 @@ def test_a_server_that_never_answers_is_an_error(
     space: Space, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proxy.silent = True
-    monkeypatch.setattr(object_store_module, "TIMEOUT", 0.3)
+    monkeypatch.setattr(bucket_module, "TIMEOUT", 0.3)
     monkeypatch.setattr(http, "TRIES", 2)
     with pytest.raises(EmbarkError, match=r"Listing .* failed 2 times"):
         reopened(space)
