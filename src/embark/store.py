@@ -43,7 +43,7 @@ from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
-from xxhash import xxh3_64_intdigest
+from xxhash import xxh3_64, xxh3_64_intdigest
 
 from embark.data.atomic import NO_ROOM, PART, atomically
 from embark.data.items import KEY
@@ -207,15 +207,22 @@ class Space:
             raise MissingVectors(f"{self.place} lacks {len(missing)} of {len(keys)} vectors; the first are {first}")
         return Vectors(self, index.entries, keys, entries)
 
-    def discard(self, keys: Array) -> int:
+    def discard(self, keys: Array, retries: int = 3) -> int:
         """Check the stored ones of these keys; those that are damaged count as absent from now on. Returns how many."""
         damaged = 0
         while True:  # below a damaged entry there may be an older one of the same key
             index = self._index
             entries = index(keys)
             entries = np.unique(entries[entries >= 0])
-            index.entries.fetch(entries)
-            lost = sum(segment.check(local) for segment, local in index.entries.by_segment(entries))
+            try:
+                index.entries.fetch(entries)
+                lost = sum(segment.check(local) for segment, local in index.entries.by_segment(entries))
+            except _Gone:  # a writer has merged small segments into one since
+                if not retries:
+                    raise
+                retries -= 1
+                self.refresh()
+                continue
             if not lost:
                 return damaged
             damaged += lost
@@ -701,12 +708,14 @@ def _write(disk: Disk, folder: Path, head: Head, parts: Sequence[tuple[Array, Ar
     index = np.concatenate([entries for entries, _ in parts])
     rows = sum(len(flat) for _, flat in parts)
     raw = json.dumps(asdict(head)).encode()
-    described = raw + index.tobytes()
-    header = _HEADER.pack(MAGIC, FORMAT, len(raw), len(index), rows, xxh3_64_intdigest(described))
-    top = header + xxh3_64_intdigest(header).to_bytes(8, "little") + described
-    chunks: list[Any] = [top.ljust(_aligned(len(top)), b"\0"), *(flat.data for _, flat in parts if flat.size)]
+    described = xxh3_64(raw)
+    described.update(index.view(np.uint8))
+    header = _HEADER.pack(MAGIC, FORMAT, len(raw), len(index), rows, described.intdigest())
+    top = [header, xxh3_64_intdigest(header).to_bytes(8, "little"), raw, index.view(np.uint8)]
+    length = sum(map(len, top))
+    chunks: list[Any] = [*top, bytes(_aligned(length) - length), *(flat.data for _, flat in parts if flat.size)]
     name = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{os.getpid()}-{secrets.token_hex(4)}{SUFFIX}"
-    size = _aligned(len(top)) + rows * head.width
+    size = _aligned(length) + rows * head.width
     root = folder.parent
     try:
         if root not in _OVERLAYS:
@@ -743,14 +752,17 @@ def _superseded(segments: Sequence[_Segment]) -> list[_Segment]:
 
 
 def _replace(segments: Sequence[_Segment]) -> None:
-    """One new segment with the sound entries of these, then no more these."""
+    """One new segment with the sound entries of these, which were checked; then no more these, nor memory for them."""
     heads = [segment.head for segment in segments if not segment.lost.all()]
     parts = []
     for segment in segments:
         sound = np.flatnonzero(~segment.lost)
-        count = segment.count(sound)
-        out = np.empty((count.sum(), segment.head.dim), DTYPES[segment.head.dtype])
-        segment.copy(sound, out, np.cumsum(count) - count)
+        if len(sound) == len(segment):
+            out = segment.matrix  # mapped: however many vectors are merged, none is copied
+        else:
+            count = segment.count(sound)
+            out = np.empty((count.sum(), segment.head.dim), DTYPES[segment.head.dtype])
+            segment.copy(sound, out, np.cumsum(count) - count)
         entries = segment.entries[sound].copy()
         if isinstance(segment, _OldSegment):
             entries["sum"] = _checksums(_words(entries["key"]), _split(out, entries["rows"]))
@@ -758,6 +770,9 @@ def _replace(segments: Sequence[_Segment]) -> None:
     if parts:
         _write(segments[0].disk, segments[0].path.parent, heads[0], parts)
     segments[0].disk.delete([segment.path for segment in segments])
+    for segment in segments:
+        _OPENED.get(segment.path.parent, {}).pop(segment.path.name, None)
+    _map.cache_clear()  # a file that is deleted has its room on the disk as long as it is mapped
 
 
 @lru_cache(maxsize=128)  # a mapping holds a file descriptor, and a space may have thousands of segments
