@@ -705,13 +705,15 @@ def _open_old(path: Path, stamp: Stamp) -> _Segment:
 
 def _write(disk: Disk, folder: Path, head: Head, parts: Sequence[tuple[Array, Array]]) -> tuple[Path, int]:
     """Put entries and their rows as one segment, into the overlay where the store cannot be written; path and bytes."""
-    index = np.concatenate([entries for entries, _ in parts])
+    count = sum(len(entries) for entries, _ in parts)
     rows = sum(len(flat) for _, flat in parts)
     raw = json.dumps(asdict(head)).encode()
-    described = xxh3_64(raw)
-    described.update(index.view(np.uint8))
-    header = _HEADER.pack(MAGIC, FORMAT, len(raw), len(index), rows, described.intdigest())
-    top = [header, xxh3_64_intdigest(header).to_bytes(8, "little"), raw, index.view(np.uint8)]
+    described = [raw, *(entries.view(np.uint8) for entries, _ in parts)]  # in pieces: there may be many
+    checksum = xxh3_64()
+    for piece in described:
+        checksum.update(piece)
+    header = _HEADER.pack(MAGIC, FORMAT, len(raw), count, rows, checksum.intdigest())
+    top = [header, xxh3_64_intdigest(header).to_bytes(8, "little"), *described]
     length = sum(map(len, top))
     chunks: list[Any] = [*top, bytes(_aligned(length) - length), *(flat.data for _, flat in parts if flat.size)]
     name = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{os.getpid()}-{secrets.token_hex(4)}{SUFFIX}"
@@ -758,13 +760,15 @@ def _replace(segments: Sequence[_Segment]) -> None:
     for segment in segments:
         sound = np.flatnonzero(~segment.lost)
         if len(sound) == len(segment):
+            entries = segment.entries
             out = segment.matrix  # mapped: however many vectors are merged, none is copied
         else:
             count = segment.count(sound)
+            entries = segment.entries[sound]
             out = np.empty((count.sum(), segment.head.dim), DTYPES[segment.head.dtype])
             segment.copy(sound, out, np.cumsum(count) - count)
-        entries = segment.entries[sound].copy()
         if isinstance(segment, _OldSegment):
+            entries = entries.copy()
             entries["sum"] = _checksums(_words(entries["key"]), _split(out, entries["rows"]))
         parts += [(entries, out)] * bool(len(sound))
     if parts:
