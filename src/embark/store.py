@@ -207,9 +207,10 @@ class Space:
             raise MissingVectors(f"{self.place} lacks {len(missing)} of {len(keys)} vectors; the first are {first}")
         return Vectors(self, index.entries, keys, entries)
 
-    def discard(self, keys: Array, retries: int = 3) -> int:
+    def discard(self, keys: Array) -> int:
         """Check the stored ones of these keys; those that are damaged count as absent from now on. Returns how many."""
         damaged = 0
+        retries = 3
         while True:  # below a damaged entry there may be an older one of the same key
             index = self._index
             entries = index(keys)
@@ -708,7 +709,7 @@ def _write(disk: Disk, folder: Path, head: Head, parts: Sequence[tuple[Array, Ar
     count = sum(len(entries) for entries, _ in parts)
     rows = sum(len(flat) for _, flat in parts)
     raw = json.dumps(asdict(head)).encode()
-    described = [raw, *(entries.view(np.uint8) for entries, _ in parts)]  # in pieces: there may be many
+    described: list[Any] = [raw, *(entries.view(np.uint8) for entries, _ in parts)]  # in pieces: there may be many
     checksum = xxh3_64()
     for piece in described:
         checksum.update(piece)
