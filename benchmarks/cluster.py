@@ -4,9 +4,9 @@ python benchmarks/cluster.py [--only rate,memory] [--items 1000000] [--quick] [-
 
 A local Ray with pretended CPUs, and an encoder that sleeps, so that the cores of this machine do not matter: four
 copies should have four times the rate of one, measured in the same run after the actors have started. Then an encoder
-that costs nothing embeds a million texts, while the anonymous memory of the driver and of every actor is sampled: it
-should be the same after a tenth of the items and at the end. Vectors are discarded there: what the store's writer holds
-while it merges segments is not the cluster's (see growth.py for that).
+that costs nothing embeds a million texts into a store, while the anonymous memory of the driver and of every actor is
+sampled: it should be the same after a tenth of the items and at the end. Whoever reads stored vectors afterwards holds
+an index of their keys: the last figure is what that takes.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 sys.path.append(sys.path.pop(0))  # this folder last: `statistics` is Python's own module
 
 import argparse
+import gc
 import json
 import os
 import tempfile
@@ -29,12 +30,13 @@ from typing import Any
 
 import numpy as np
 
+from embark.allocation import return_memory
 from embark.data.lazy_items import Texts, text_array
 from embark.engine.ray import RayEngine
 from embark.engine.ray_cluster import Cluster
 from embark.models.encoder import Encoder, Tower, Towers, fingerprint
-from embark.planning import Needs, plan, task_demand
-from embark.store import Store, Writer
+from embark.planning import Needs, keys_of, plan, task_demand
+from embark.store import Space, Store
 from embark.types import Dataset, Groups, ModelCard, Side, Source, Task
 
 COPIES = 4
@@ -58,7 +60,7 @@ def main() -> int:
         if "rate" in args.only:
             measure_rate(Path(folder), 2_000 if args.quick else 20_000, report)
         if "memory" in args.only:
-            measure_memory(min(args.items, 50_000) if args.quick else args.items, report)
+            measure_memory(Path(folder), min(args.items, 50_000) if args.quick else args.items, report)
     print(json.dumps(report, indent=2)) if args.json else show(report)
     return 0 if all(claim["holds"] for claim in report["claims"]) else 1
 
@@ -135,9 +137,10 @@ def rate(folder: Path, copies: int, items: int) -> float:
 # ── memory over many items ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def measure_memory(items: int, report: dict[str, Any]) -> None:
+def measure_memory(folder: Path, items: int, report: dict[str, Any]) -> None:
     """The anonymous memory of the driver and of the largest actor, after a tenth of the items and at the end."""
     needs = needs_of_texts(items, "text")
+    space = Store(folder / "memory").space("a")
     done = 0
     ended = threading.Event()
     samples: list[tuple[int, float, float]] = []
@@ -150,11 +153,11 @@ def measure_memory(items: int, report: dict[str, Any]) -> None:
         while not ended.wait(SAMPLE_SECONDS):
             samples.append((done, anonymous(os.getpid()), max(map(anonymous, actors()), default=0.0)))
 
-    with engine(0.0, 1, 1) as ray_engine:
+    with engine(0.0, 1, 1) as ray_engine, space.writer() as writer:
         sampler = threading.Thread(target=sample, daemon=True)
         sampler.start()
         start = time.perf_counter()
-        ray_engine.embed(needs, Discarding(), advance=advance)
+        ray_engine.embed(needs, writer, advance=advance)
         seconds = time.perf_counter() - start
         ended.set()
         sampler.join()
@@ -171,20 +174,20 @@ def measure_memory(items: int, report: dict[str, Any]) -> None:
         report["claims"].append(
             {**claim, "limit": LIMITS["memory"], "least": False, "holds": after <= LIMITS["memory"] * before}
         )
+    figures["the store's index, bytes a vector"] = index_bytes(space, keys_of(needs))
     report["memory"] = figures
 
 
-class Discarding(Writer):
-    """A writer that keeps nothing."""
-
-    def __init__(self) -> None:
-        pass
-
-    def add(self, *args: Any, **options: Any) -> None:
-        pass
-
-    def commit(self) -> None:
-        pass
+def index_bytes(space: Space, keys: Any) -> float:
+    """The memory that it takes to look up one of these stored keys, by how many there are."""
+    gc.collect()
+    return_memory()
+    before = anonymous(os.getpid())
+    space.refresh()
+    if not space.has(keys[-1:]).all():
+        raise SystemExit("A vector that was embedded is not stored.")
+    return_memory()
+    return 2**20 * (anonymous(os.getpid()) - before) / len(keys)
 
 
 def actors() -> list[int]:

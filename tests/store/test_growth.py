@@ -201,6 +201,40 @@ def test_vectors_that_were_found_are_read_after_their_segments_were_merged(space
         writer.add(keys([FEW]), np.full((1, 3), FEW, np.float32))
     assert len(files(space)) == 1
     np.testing.assert_array_equal(stored[:][:, 0], range(FEW))
+    assert space.discard(keys(range(FEW))) == 0
+
+
+@pytest.mark.parametrize("ragged", [False, True])
+def test_a_writer_needs_no_memory_for_what_it_has_written(
+    space: Space, ragged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither for the entries nor for the rows of segments that it has merged."""
+    commits, size, dim = 40, 100, 256
+    monkeypatch.setattr(store_module, "MANY", 9)
+    all_keys = random_keys(commits * size)
+    writer = space.writer()
+    for number in range(commits):
+        matrix = np.full((size, dim), number, np.float32)
+        writer.add(all_keys[number * size : (number + 1) * size], list(matrix[:, None]) if ragged else matrix)
+        if number == commits // 4:
+            gc.collect()
+            tracemalloc.start()
+        writer.commit()
+    del matrix
+    try:
+        gc.collect()
+        taken, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    writer.close()
+    assert len(files(space)) < commits
+    assert taken < commits * size * 8
+    assert peak < 5 * size * dim * 4  # ten are merged at once
+    maps = Path("/proc/self/maps")
+    assert not maps.exists() or ".vectors (deleted)" not in maps.read_text()
+    space.refresh()
+    stored = np.concatenate(space.read(all_keys)[:]) if ragged else space.read(all_keys)[:]
+    np.testing.assert_array_equal(stored[:, 0], np.repeat(np.arange(commits), size))
 
 
 @pytest.mark.usefixtures("fast_disk")

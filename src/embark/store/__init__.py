@@ -24,7 +24,7 @@ from embark.data.items import KEY
 from embark.store.disk import FOLDER, OVERLAYS, Disk
 from embark.store.errors import DamagedVectors, Gone, MissingVectors
 from embark.store.index import Entries, Index, current_index, extended_index
-from embark.store.opening import open_all, open_segment
+from embark.store.opening import forget, open_all, open_segment
 from embark.store.segments import DTYPES, ENTRY, Head, Segment, checksums, key_words, split_rows, write_segment
 from embark.types import Array, EmbarkError
 
@@ -93,12 +93,20 @@ class Space:
     def discard(self, keys: Array) -> int:
         """Check the stored ones of these keys; those that are damaged count as absent from now on. Returns how many."""
         damaged = 0
+        retries = 3
         while True:  # below a damaged entry there may be an older one of the same key
             index = self._index
             entries = index(keys)
             entries = np.unique(entries[entries >= 0])
-            index.entries.fetch(entries)
-            lost = sum(segment.check(local) for segment, local in index.entries.by_segment(entries))
+            try:
+                index.entries.fetch(entries)
+                lost = sum(segment.check(local) for segment, local in index.entries.by_segment(entries))
+            except Gone:  # a writer has merged small segments into one since
+                if not retries:
+                    raise
+                retries -= 1
+                self.refresh()
+                continue
             if not lost:
                 return damaged
             damaged += lost
@@ -308,12 +316,13 @@ def _superseded(segments: Sequence[Segment]) -> list[Segment]:
 
 
 def _replace(segments: Sequence[Segment]) -> None:
-    """One new segment with the sound entries of these, then no more these."""
+    """One new segment with the sound entries of these, which were checked; then no more these, nor memory for them."""
     heads = [segment.head for segment in segments if not segment.lost.all()]
     parts = [part for segment in segments if len((part := segment.sound())[0])]
     if parts:
         write_segment(segments[0].disk, segments[0].path.parent, heads[0], parts)
     segments[0].disk.delete([segment.path for segment in segments])
+    forget(segments)
 
 
 def _flat(parts: list[Array], dtype: Any, copy: bool) -> Array:

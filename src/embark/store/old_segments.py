@@ -49,6 +49,7 @@ class OldSegment(Segment):
     def sound(self) -> tuple[Array, Array]:
         """The entries that are not damaged, with checksums of their own, and their rows."""
         entries, rows = super().sound()
+        entries = entries.copy()
         entries["sum"] = checksums(key_words(entries["key"]), split_rows(rows, entries["rows"]))
         return entries, rows
 

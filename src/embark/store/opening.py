@@ -9,7 +9,7 @@ from pathlib import Path
 
 from embark.store.disk import SUFFIX, Disk, Stamp
 from embark.store.old_segments import read_old_segment
-from embark.store.segments import Segment, read_segment
+from embark.store.segments import Segment, read_segment, unmap
 
 OPENED: dict[Path, dict[str, Segment]] = {}  # by folder and name: segments of this process, as they were opened
 
@@ -30,6 +30,13 @@ def open_segment(disk: Disk, path: Path, stamp: Stamp, again: bool = False) -> S
             known = read_segment(disk, path, stamp)
         opened[path.name] = known
     return known
+
+
+def forget(segments: Iterable[Segment]) -> None:
+    """Let go of segments that were deleted: their memory, and the room on the disk that mapped files keep."""
+    for segment in segments:
+        OPENED.get(segment.path.parent, {}).pop(segment.path.name, None)
+    unmap()
 
 
 def _open_folder(disk: Disk, folder: Path, again: bool, listings: int = 20) -> list[Segment]:

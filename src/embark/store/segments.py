@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from xxhash import xxh3_64_intdigest
+from xxhash import xxh3_64, xxh3_64_intdigest
 
 from embark.data.atomic import NO_ROOM
 from embark.data.items import KEY
@@ -134,7 +134,7 @@ class Segment:
             rows = [rows[row] for row in fresh] if self.head.ragged else rows[fresh]
         damaged = self._check(local[fresh], rows)
         if len(damaged) and self.disk.renew(self.path, self.stamp, start):
-            _map.cache_clear()
+            unmap()
             self.copy(local, out, places)
         else:
             self.lost[damaged] = True
@@ -156,8 +156,10 @@ class Segment:
         return int(self.lost[local].sum())
 
     def sound(self) -> tuple[Array, Array]:
-        """The entries that are not damaged, and their rows."""
+        """The entries that are not damaged, of those that were checked, and their rows."""
         local = np.flatnonzero(~self.lost)
+        if len(local) == len(self):
+            return self.entries, self.matrix  # mapped: however many vectors there are, none is copied
         count = self.count(local)
         rows = np.empty((count.sum(), self.head.dim), DTYPES[self.head.dtype])
         self.copy(local, rows, np.cumsum(count) - count)
@@ -212,15 +214,19 @@ def read_head(fields: dict[str, Any]) -> Head:
 
 def write_segment(disk: Disk, folder: Path, head: Head, parts: Sequence[tuple[Array, Array]]) -> tuple[Path, int]:
     """Put entries and their rows as one segment, into the overlay where the store cannot be written; path and bytes."""
-    index = np.concatenate([entries for entries, _ in parts])
+    count = sum(len(entries) for entries, _ in parts)
     rows = sum(len(flat) for _, flat in parts)
     raw = json.dumps(asdict(head)).encode()
-    described = raw + index.tobytes()
-    header = HEADER_FIELDS.pack(MAGIC, FORMAT, len(raw), len(index), rows, xxh3_64_intdigest(described))
-    top = header + xxh3_64_intdigest(header).to_bytes(8, "little") + described
-    chunks: list[Any] = [top.ljust(_aligned(len(top)), b"\0"), *(flat.data for _, flat in parts if flat.size)]
+    described: list[Any] = [raw, *(entries.view(np.uint8) for entries, _ in parts)]  # in pieces: there may be many
+    checksum = xxh3_64()
+    for piece in described:
+        checksum.update(piece)
+    header = HEADER_FIELDS.pack(MAGIC, FORMAT, len(raw), count, rows, checksum.intdigest())
+    top = [header, xxh3_64_intdigest(header).to_bytes(8, "little"), *described]
+    length = sum(map(len, top))
+    chunks: list[Any] = [*top, bytes(_aligned(length) - length), *(flat.data for _, flat in parts if flat.size)]
     name = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{os.getpid()}-{secrets.token_hex(4)}{SUFFIX}"
-    size = _aligned(len(top)) + rows * head.width
+    size = _aligned(length) + rows * head.width
     root = folder.parent
     try:
         if root not in OVERLAYS:
@@ -248,6 +254,11 @@ def _map(path: Path, stamp: Stamp, dtype: str, rows: int, dim: int, offset: int)
     if not rows * dim:
         return np.empty((rows, dim), dtype)
     return np.asarray(np.memmap(path, dtype, "r", offset, (rows, dim)))
+
+
+def unmap() -> None:
+    """Let go of all mapped files."""
+    _map.cache_clear()
 
 
 def checksums(words: Array, rows: Iterable[Any]) -> Array:
