@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from embark.data.media import decode
-from embark.models import Encoder
-from embark.types import Array, Audio, Item, Media, Part, Text
+from embark.models import Encoder, get_model
+from embark.models.encoder import fingerprint
+from embark.types import Array, Audio, EmbarkError, Item, Media, ModelCard, Part, Text
 
 RATE = 16_000
 SENTENCES = (
@@ -184,6 +187,25 @@ def comparable(value: Any) -> Any:
     if hasattr(value, "numpy"):
         value = value.numpy()
     return (value.dtype.str, value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value
+
+
+def check_without_weights(name: str | ModelCard, things: Sequence[Any], **loading: Any) -> None:
+    """A model that is loaded without weights holds none, and prepares what one with weights does."""
+    import torch
+
+    whole = get_model(name, device="cpu", **loading)
+    gc.collect()
+    before = {id(each) for each in gc.get_objects() if type(each) is torch.nn.Parameter and not each.is_meta}
+    bare = get_model(name, device="cpu", weights=False, **loading)
+    gc.collect()
+    held = [each for each in gc.get_objects() if type(each) is torch.nn.Parameter and id(each) not in before]
+    assert sum(each.nbytes for each in held if not each.is_meta) == 0
+    assert fingerprint(bare.card) == fingerprint(whole.card)
+    ready = prepared(bare, things)
+    assert comparable(ready) == comparable(prepared(whole, things))
+    assert len(whole.embed(ready)) == len(things)
+    with pytest.raises((EmbarkError, RuntimeError, NotImplementedError), match=r"without its weights|[Mm]eta"):
+        bare.embed(ready)
 
 
 def vectors(model: Encoder, things: Iterable[Any], role: str = "document", instruction: str | None = None) -> Array:

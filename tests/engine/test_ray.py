@@ -15,6 +15,7 @@ import pytest
 
 import embark
 from conftest import POCKET_TASKS
+from embark.engine import ray as ray_engine
 from embark.engine import ray_cluster
 from embark.engine.activity import SILENT, Activity
 from embark.engine.ray import RayEngine
@@ -60,6 +61,26 @@ def test_a_node_with_room_is_waited_for() -> None:
     assert fitted.copies == (1, 8)
     with pytest.raises(EmbarkError, match="needs 1 CPU and 2 GPU on one node"):
         wait_for_room(Cluster(gpus=2, wait=0), lambda: [node(CPU=2)], SILENT)
+
+
+def test_a_cluster_without_room_is_waited_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[float] = []
+
+    class Ray:
+        @staticmethod
+        def nodes() -> list[dict[str, Any]]:
+            looks.append(time.monotonic())
+            return [node(CPU=1)]
+
+    monkeypatch.setattr(ray_engine, "connect", lambda cluster: Ray)
+    with (
+        RayEngine(Cluster(gpus=1, wait=0), lengths, lengths, None, SPACE) as engine,
+        Store(tmp_path).space("a").writer() as writer,
+    ):
+        for _ in range(2):  # as a run tries tasks one by one, after a failure
+            with pytest.raises(EmbarkError, match="needs 1 CPU and 1 GPU on one node"):
+                engine.embed(needs_of_texts(3), writer)
+    assert len(looks) == 1
 
 
 def test_copies_are_as_many_as_there_is_room_for() -> None:

@@ -24,6 +24,7 @@ from tiny import (
     SENTENCES,
     TEXTS,
     byte_bpe,
+    check_without_weights,
     film,
     item,
     one_by_one,
@@ -175,6 +176,11 @@ def reference(folder: Path, family: str) -> tuple[Any, Any]:
 
 def token_counts(model: Encoder, texts: list[str]) -> list[int]:
     return [len(ids) for ((_, ids),) in prepared(model, texts)]
+
+
+@pytest.mark.parametrize("family", ["clip", "siglip2"])
+def test_items_are_prepared_without_weights(folders: dict[str, Path], family: str) -> None:
+    check_without_weights(str(folders[family]), ["dog", picture(1)])
 
 
 def test_every_architecture_is_tried() -> None:

@@ -18,7 +18,7 @@ from embark.models.encoder import fingerprint
 from embark.settings import load_settings
 from embark.store import Store
 from embark.types import Array, EmbarkError
-from tiny import TEXTS, byte_bpe, picture, prepared, same, saved, unigram, wordpiece
+from tiny import TEXTS, byte_bpe, check_without_weights, picture, prepared, same, saved, unigram, wordpiece
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -114,6 +114,10 @@ def test_questions_and_pages_as_transformers_embeds_them(folder: Path) -> None:
     assert len({len(each) for each in questions}) > 1  # no padding is kept
     card = ours.card
     assert (card.dim, card.similarity, card.modalities, card.fusion) == (8, "maxsim", ("text", "image"), None)
+
+
+def test_items_are_prepared_without_weights(folder: Path) -> None:
+    check_without_weights(str(folder), [TEXTS[0], PAGES[0]])
 
 
 def test_a_batch_may_hold_both(folder: Path) -> None:

@@ -17,7 +17,7 @@ from embark.models import MODELS, Encoder, get_model
 from embark.models.cards import mllm as cards
 from embark.models.encoder import fingerprint, unit
 from embark.types import Array, EmbarkError, ModelCard, Text
-from tiny import TEXTS, film, item, one_by_one, picture, prepared, same, vectors
+from tiny import TEXTS, check_without_weights, film, item, one_by_one, picture, prepared, same, vectors
 from tiny_mllm import END, IMAGE, START, VIDEO, built, spoken
 
 torch = pytest.importorskip("torch")
@@ -88,6 +88,11 @@ def test_a_folder_is_recognised(family: str, folders: Callable[[str], Path]) -> 
     assert card.options == cards.DEFAULTS[family]
     assert card.revision.startswith("local-")
     assert set(card.loaded["libraries"]) == {"torch", "transformers"}
+
+
+@pytest.mark.parametrize("family", ["qwen2_5_vl", "llava_next"])
+def test_items_are_prepared_without_weights(family: str, folders: Callable[[str], Path]) -> None:
+    check_without_weights(str(folders(family)), ["dog", picture(1), (picture(2), "a dog")])
 
 
 @pytest.mark.parametrize("family", QWEN)

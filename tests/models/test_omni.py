@@ -18,7 +18,20 @@ from embark.models.cards import mllm as cards
 from embark.models.encoder import fingerprint, render_item, unit
 from embark.models.loading import Loading
 from embark.types import EmbarkError, ModelCard, Style, Text
-from tiny import TEXTS, byte_bpe, film, item, one_by_one, picture, prepared, same, saved, sound, vectors
+from tiny import (
+    TEXTS,
+    byte_bpe,
+    check_without_weights,
+    film,
+    item,
+    one_by_one,
+    picture,
+    prepared,
+    same,
+    saved,
+    sound,
+    vectors,
+)
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -246,6 +259,13 @@ def _trusted(folder: Path) -> Any:
         spoken(folder, cards.WAVE, instructed=True)
     revision = str(refused.value).split("--trust ")[1].split()[0]
     return spoken(folder, cards.WAVE, trust=revision, instructed=True)
+
+
+def test_items_are_prepared_without_weights(folder: Path, wave_folder: Path) -> None:
+    check_without_weights(f"omni:{folder}", ["dog", sound(1), (picture(1), "a dog")])
+    revision = _trusted(wave_folder).card.revision
+    wave = ModelCard("test/wave", "1", "omni", (), source=str(wave_folder), options={**cards.WAVE, **PIXELS})
+    check_without_weights(wave, ["dog", sound(1)], trust=revision)
 
 
 def test_wave_reads_all_layers_of_media_and_the_last_of_texts(folder: Path, wave_folder: Path) -> None:

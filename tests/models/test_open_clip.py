@@ -21,7 +21,7 @@ from embark.models.loading import Loading
 from embark.models.open_clip import load, resolve_source
 from embark.settings import load_settings as settings
 from embark.types import EmbarkError, ModelCard
-from tiny import TEXTS, film, one_by_one, picture, prepared, same, vectors, wordpiece
+from tiny import TEXTS, check_without_weights, film, one_by_one, picture, prepared, same, vectors, wordpiece
 
 MEAN, STD = [0.5, 0.4, 0.3], [0.3, 0.4, 0.5]
 
@@ -153,6 +153,10 @@ def test_a_vector_does_not_depend_on_its_batch(folder: Path) -> None:
     model = get_model(f"open_clip:{folder}", device="cpu")
     things = [*TEXTS, picture(3), ("a red apple", picture(4))]
     assert same(vectors(model, things), one_by_one(model, things), 1e-5)
+
+
+def test_items_are_prepared_without_weights(folder: Path) -> None:
+    check_without_weights(str(folder), ["dog", picture(1)])
 
 
 def test_parts_are_added_and_frames_averaged(folder: Path) -> None:

@@ -17,7 +17,7 @@ from embark.models.encoder import unit
 from embark.models.hf import CLIP_MEAN, CLIP_SPREAD
 from embark.models.loading import Loading
 from embark.types import Array, EmbarkError, ModelCard
-from tiny import TEXTS, byte_bpe, one_by_one, picture, prepared, same, saved, vectors
+from tiny import TEXTS, byte_bpe, check_without_weights, one_by_one, picture, prepared, same, saved, vectors
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -119,6 +119,10 @@ def test_a_folder_is_recognised(folder: Path) -> None:
     card = get_model(str(folder), device="cpu").card
     assert (card.loader, card.dim, card.modalities) == ("phi", 16, ("text", "image"))
     assert card.options == {**cards.PHI, "loader": 2}
+
+
+def test_items_are_prepared_without_weights(folder: Path) -> None:
+    check_without_weights(str(folder), THINGS)
 
 
 def test_other_weights_in_a_folder_below_are_not_read(folder: Path, tmp_path: Path) -> None:

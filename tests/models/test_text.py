@@ -16,7 +16,19 @@ from embark.models import Loading, get_model
 from embark.models.encoder import fingerprint
 from embark.models.text import _pooling, load, load_sentence_transformer
 from embark.types import EmbarkError, ModelCard
-from tiny import TEXTS, byte_bpe, item, one_by_one, picture, prepared, same, saved, vectors, wordpiece
+from tiny import (
+    TEXTS,
+    byte_bpe,
+    check_without_weights,
+    item,
+    one_by_one,
+    picture,
+    prepared,
+    same,
+    saved,
+    vectors,
+    wordpiece,
+)
 
 CPU = Loading("cpu")
 SIZES: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
@@ -96,6 +108,11 @@ def test_a_folder_embeds_as_its_library_does(prompted: Path) -> None:
     ):
         assert same(vectors(model, TEXTS, role), ours(list(TEXTS)), 1e-5), role
     assert np.allclose(np.linalg.norm(vectors(model, TEXTS), axis=1), 1, atol=1e-5)
+
+
+def test_items_are_prepared_without_weights(prompted: Path, qwen: Path) -> None:
+    for folder in (prompted, qwen):
+        check_without_weights(str(folder), TEXTS)
 
 
 def test_a_batch_changes_no_vector(prompted: Path) -> None:

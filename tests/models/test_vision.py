@@ -13,7 +13,7 @@ from embark.models.encoder import unit
 from embark.models.loading import Loading
 from embark.models.vision import load_dino, load_timm
 from embark.types import EmbarkError
-from tiny import film, one_by_one, picture, same, saved, vectors
+from tiny import check_without_weights, film, one_by_one, picture, same, saved, vectors
 
 PICTURES = (picture(0), picture(1, (33, 70)), picture(2, (64, 64)), picture(3, mode="L"), picture(4, mode="RGBA"))
 
@@ -53,6 +53,10 @@ def test_dino_is_the_class_token(dino: Path) -> None:
         wanted = AutoModel.from_pretrained(dino).eval()(**pixels).last_hidden_state[:, 0]
     assert same(vectors(model, PICTURES), wanted)
     assert same(one_by_one(model, PICTURES), wanted)
+
+
+def test_pictures_are_prepared_without_weights(dino: Path) -> None:
+    check_without_weights(str(dino), PICTURES)
 
 
 def test_dino_films_are_the_mean_of_their_frames(dino: Path) -> None:

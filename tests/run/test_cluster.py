@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from typer.testing import CliRunner
 
 import embark
 from embark.cli import app
-from embark.run.cluster import cluster_of, loading_here
+from embark.models.hf import WithoutWeights
+from embark.run.cluster import cluster_engine, cluster_of, loading_here
+from embark.run.models import load_model
+from embark.run.workbench import Workbench
 from embark.types import EmbarkError
+from tiny_mllm import built
 
 
 def cluster(engine: str, address: str | None = None) -> embark.Cluster | None:
@@ -39,9 +46,25 @@ def test_an_engine_that_makes_no_sense_is_an_error(engine: str, message: str) ->
 
 
 def test_the_driver_of_a_cluster_needs_no_gpu() -> None:
-    assert loading_here(embark.Loading("cuda:0", compile=True)) == embark.Loading("cpu", pixels="pillow")
+    here = embark.Loading("cpu", pixels="pillow", weights=False)
+    assert loading_here(embark.Loading("cuda:0", compile=True)) == here
     with pytest.raises(EmbarkError, match="leave --pixels out"):
         loading_here(embark.Loading(pixels="cuda"))
+
+
+def test_only_actors_that_embed_have_weights(tmp_path: Path) -> None:
+    folder = str(built("qwen2_5_vl", tmp_path))
+    settings = embark.load_settings(home=tmp_path / "home")
+    loading = embark.Loading("cpu")
+    driver = load_model(folder, loading_here(loading), settings)
+    engine = cluster_engine(embark.Cluster(), folder, loading, Workbench(settings), driver)
+    assert has_weights(engine._load())
+    assert not has_weights(driver)
+    assert not has_weights(engine._copy())
+
+
+def has_weights(model: Any) -> bool:
+    return not isinstance(model.model, WithoutWeights) and next(model.model.parameters()).nbytes > 0
 
 
 def test_the_command_line_passes_the_engine_on() -> None:

@@ -91,7 +91,7 @@ class RayEngine(AbstractContextManager["RayEngine"]):
         self._done: list[tuple[Kind, Done]] = []
         self._missing: dict[int, _Sent] = {}
         self._numbers = count(1)
-        self._error: EmbarkError | None = None  # of the cluster
+        self._error: EmbarkError | None = None  # of the cluster, for good: nobody waits for it task by task
         self._problem: Exception | None = None  # of a job, or of the store
         self._broken = ""  # why the execution must be started again
         self._execution: Execution | None = None  # from the first job on: a run whose vectors are stored needs none
@@ -111,6 +111,8 @@ class RayEngine(AbstractContextManager["RayEngine"]):
         """Embed every need and commit its vector; the keywords are those of `engine.local.embed`."""
         start = time.perf_counter()
         wave = _Wave(needs, name, advance, activity)
+        if self._error is not None:
+            raise EmbarkError(str(self._error))
         if self._execution is None:
             self._begin(activity)
         self._restarts = 0
@@ -243,7 +245,7 @@ class RayEngine(AbstractContextManager["RayEngine"]):
             still = time.monotonic() - self._last
             if still > self._patience:
                 jobs = counted(len(self._missing), "job")
-                raise EmbarkError(f"The cluster did none of {jobs} for {still:.0f} s. {free_resources()}")
+                raise self._given_up(f"The cluster did none of {jobs} for {still:.0f} s. {free_resources()}")
             if self._broken or (self._is_stalled(self._last) and fed_anew > self._last):
                 self._restart(self._broken or f"no job was done for {still:.0f} s", wave)
             else:
@@ -283,8 +285,11 @@ class RayEngine(AbstractContextManager["RayEngine"]):
     # ── the execution ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _begin(self, activity: Activity) -> None:
-        ray = connect(self.cluster)
-        cluster = wait_for_room(self.cluster, ray.nodes, activity)
+        try:
+            ray = connect(self.cluster)
+            cluster = wait_for_room(self.cluster, ray.nodes, activity)
+        except EmbarkError as error:
+            raise self._given_up(str(error)) from None
         limits = Limits(cluster.item_seconds, cluster.batch_seconds)
         self._execution = Execution(
             cluster,
@@ -298,7 +303,7 @@ class RayEngine(AbstractContextManager["RayEngine"]):
         """Start all actors anew, and feed the jobs that are missing."""
         self._restarts += 1
         if self._restarts > RESTARTS:
-            raise EmbarkError(f"The cluster was given up after {RESTARTS} new starts: {reason}. {free_resources()}")
+            raise self._given_up(f"The cluster was given up after {RESTARTS} new starts: {reason}. {free_resources()}")
         wave.activity.log(f"The work on the cluster is started anew: {reason}.")
         assert self._execution is not None
         self._execution.close(0.5)
@@ -307,6 +312,11 @@ class RayEngine(AbstractContextManager["RayEngine"]):
         self._begin(wave.activity)
         self._last = time.monotonic()
         self._feed_anew(list(self._missing.values()))
+
+    def _given_up(self, reason: str) -> EmbarkError:
+        """The error of a cluster that does not work, from now on."""
+        self._error = EmbarkError(reason)
+        return self._error
 
     def _take(self, result: Done) -> None:
         """Hand the vectors of a job to the writer; an error of the store is not the cluster's."""

@@ -66,19 +66,19 @@ LOADERS: dict[str, Loader] = {
     **dict.fromkeys(
         ("openai", "voyage", "voyage-multimodal", "cohere", "doubao"), Loader("embark.models.api:load", type="api")
     ),
-    "sentence-transformers": Loader("embark.models.text:load_sentence_transformer", "torch"),
-    "text": Loader("embark.models.text:load", "torch", version=2),  # plain transformers, token states pooled
+    "sentence-transformers": Loader("embark.models.text:load_sentence_transformer", "torch", weightless=True),
+    "text": Loader("embark.models.text:load", "torch", version=2, weightless=True),  # transformers, pooled
     "onnx": Loader("embark.models.onnx:load", "onnx"),
-    "dual": Loader("embark.models.dual:load", "torch"),  # CLIP, SigLIP, ALIGN… of transformers
+    "dual": Loader("embark.models.dual:load", "torch", weightless=True),  # CLIP, SigLIP, ALIGN… of transformers
     "blip": Loader("embark.models.blip:load", "torch"),
     "blip2": Loader("embark.models.blip:load_blip2", "torch"),
     "jina": Loader("embark.models.jina:load", "torch"),  # by the checkpoint's own code
     "nomic": Loader("embark.models.nomic:load", "torch", version=2),
     "vista": Loader("embark.models.vista:load", "torch", version=2),
-    "open_clip": Loader("embark.models.open_clip:load", "open_clip"),
-    "dino": Loader("embark.models.vision:load_dino", "torch"),
+    "open_clip": Loader("embark.models.open_clip:load", "open_clip", weightless=True),
+    "dino": Loader("embark.models.vision:load_dino", "torch", weightless=True),
     "timm": Loader("embark.models.vision:load_timm", "timm", version=2),
-    "late": Loader("embark.models.late:load", "torch", type="late"),  # ColPali, ColQwen2
+    "late": Loader("embark.models.late:load", "torch", type="late", weightless=True),  # ColPali, ColQwen2
     "colbert": Loader("embark.models.late:load_colbert", "torch", type="late"),
     "cross-encoder": Loader("embark.models.rerank:load", "torch", "reranker", version=2),
     "yes-no": Loader("embark.models.rerank:load_yes_no", "torch", "reranker"),
@@ -88,9 +88,9 @@ LOADERS: dict[str, Loader] = {
     "openai-chat": Loader("embark.models.chat_api:load", kind="generator", type="api"),
     "recorded": Loader("embark.models.recorded:load", kind="generator"),  # texts of a file
     "recorded-scores": Loader("embark.models.recorded:load_scores", kind="reranker"),
-    "mllm": Loader("embark.models.mllm:load", "torch", type="mllm"),  # LLaVA-NeXT, Qwen2-VL, Qwen2.5-VL, Qwen3-VL
-    "phi": Loader("embark.models.phi:load", "torch", version=2, type="mllm"),  # Phi-3.5-vision
-    "omni": Loader("embark.models.omni:load", "torch", version=2, type="mllm"),  # Qwen2.5-Omni
+    "mllm": Loader("embark.models.mllm:load", "torch", type="mllm", weightless=True),  # LLaVA-NeXT, Qwen-VL
+    "phi": Loader("embark.models.phi:load", "torch", version=2, type="mllm", weightless=True),  # Phi-3.5-vision
+    "omni": Loader("embark.models.omni:load", "torch", version=2, type="mllm", weightless=True),  # Qwen2.5-Omni
 }
 
 
@@ -104,15 +104,18 @@ def get_model(
     trust: str | None = None,
     settings: Settings | None = None,
     pixels: str = "auto",
+    weights: bool = True,
 ) -> Encoder:
     """The encoder of that name, ready to embed. A name is a card's, a checkpoint folder's, or LOADER:SOURCE.
 
     Instead of a name, a card of your own states what a checkpoint does not: prompts, pooling, other loader options.
 
     The keywords are those of `Loading`: where it runs, in which precision, and the revision whose code you trust.
-    `pixels="auto"` is Pillow's here, where no store is asked which of them it holds.
+    `pixels="auto"` is Pillow's here, where no store is asked which of them it holds. Without `weights`, it prepares
+    items, and embeds none.
     """
-    return cast(Encoder, _load("embedder", name, revision, Loading(device, dtype, compile, trust, settings, pixels)))
+    loading = Loading(device, dtype, compile, trust, settings, pixels, weights)
+    return cast(Encoder, _load("embedder", name, revision, loading))
 
 
 def get_models(

@@ -98,6 +98,12 @@ def to_device(model: Any, card: ModelCard, loading: Loading) -> Any:
     return model
 
 
+def release_weights(model: Any, loading: Loading) -> None:
+    """Let go of a module's weights, if `loading` says so: for models that tell some of their facts by a pass."""
+    if not loading.weights:
+        model.to("meta")  # torch's device for tensors without memory
+
+
 def compile_module(module: Any, loading: Loading) -> None:
     """Compile a module in place, if `loading` says so; with "auto", note it for the engine, which tries if it pays."""
     if loading.compile == "auto":

@@ -5,9 +5,10 @@ The vector of a mixed item is the sum of its parts' raw vectors; that of a video
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from embark.models.device import compile_children
+from embark.models.device import compile_children, release_weights
 from embark.models.encoder import Encoder, Tower, Towers
 from embark.models.hf import Tokenizer, image_processor, load_model, text_tower
 from embark.models.hub import Checkpoint, fetch_checkpoint
@@ -53,7 +54,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
         kind = transformers.AutoModel
     else:
         kind = getattr(transformers, architecture.model)
-    model = load_model(kind, checkpoint, loading)
+    model = load_model(kind, checkpoint, replace(loading, weights=True))
     compile_children(model, loading)
     text = _text_tower(model, checkpoint, architecture)
     dim = text.embed([text.prepare("a")]).shape[1]
@@ -61,6 +62,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
         _image_processor(checkpoint, model), model, lambda **inputs: _vectors(model.get_image_features(**inputs)), card
     )
     facts: dict[str, Any] = {"fusion": card.fusion or "sum", "logit_scale": logit_scale(model)}
+    release_weights(model, loading)
     return Towers(loaded_card(checkpoint.card, loading, dim, **facts), {"text": text, **images})
 
 

@@ -27,10 +27,13 @@ def load_model(
 ) -> Any:
     """A model of a class of transformers, on its device; weights that are missing are an error, never random numbers.
 
-    `state` are its weights, where the checkpoint has them by other names than the class.
+    `state` are its weights, where the checkpoint has them by other names than the class. Where `loading` wants none,
+    this is the model's configuration.
     """
     import torch
 
+    if not loading.weights:
+        return WithoutWeights(checkpoint, options.get("config"))
     if state is None:
         checkpoint.weight_files()  # raises unless pickles are trusted
     with quiet():
@@ -48,6 +51,23 @@ def load_model(
             f"{min(misfits)} (of that name and shape): it is of another architecture, or not whole."
         )
     return to_device(model, checkpoint.card, loading)
+
+
+class WithoutWeights:
+    """What stands for a model that prepares items alone: its configuration. Whatever else is asked for is an error."""
+
+    def __init__(self, checkpoint: Checkpoint, config: Any = None) -> None:
+        from transformers import AutoConfig
+
+        self.name = checkpoint.name
+        self.config = config or AutoConfig.from_pretrained(
+            checkpoint.folder, local_files_only=True, trust_remote_code=checkpoint.trusted
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # Python asks for these by itself
+            raise AttributeError(name)
+        raise EmbarkError(f"{self.name} was loaded without its weights: it prepares items, and embeds none.")
 
 
 @contextmanager

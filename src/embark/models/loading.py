@@ -27,7 +27,8 @@ class Loading:
     weights or own code may be run; no other code of a checkpoint is ever executed. `settings` hold the hub's address
     and whether embark is offline. `pixels` says what decodes and resizes JPEGs: "pillow", on the CPU, or "cuda", on the
     model's GPU, whose pixels differ a little, and so name another vector space. With "auto", a run keeps to the pixels
-    of the vectors that are stored for a model, and takes the GPU's for a model without any.
+    of the vectors that are stored for a model, and takes the GPU's for a model without any. Without `weights`, a model
+    renders and prepares items, and embeds none: large ones are then not read, or let go once they are loaded.
     """
 
     device: str = "auto"
@@ -36,6 +37,7 @@ class Loading:
     trust: str | None = None
     settings: Settings | None = None
     pixels: str = "auto"
+    weights: bool = True
 
     def __post_init__(self) -> None:
         if self.compile not in (True, False, "auto"):
@@ -51,6 +53,7 @@ class Loader(NamedTuple):
 
     `type` is what its models are built on: encoders, a multimodal language model (mllm), late interaction, an API.
     `version` is raised when its code makes other vectors than before, so that vectors stored before are not used again.
+    `weightless` ones know what to do without weights; others load them always, as their models are small.
     """
 
     path: str
@@ -58,12 +61,14 @@ class Loader(NamedTuple):
     kind: Literal["embedder", "reranker", "generator"] = "embedder"
     version: int = 1
     type: Literal["encoder", "mllm", "late", "api"] = "encoder"
+    weightless: bool = False
 
     def __call__(self, card: ModelCard, loading: Loading) -> Any:
         """Import the module and build the model."""
         load: Callable[[ModelCard, Loading], Any] = resolve_name(self.path)
         if self.version > 1:
             card = replace(card, options={**card.options, "loader": self.version})
+        loading = replace(loading, weights=loading.weights or not self.weightless)
         try:
             return load(card, loading)
         except ImportError as error:

@@ -39,7 +39,8 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
             f"it knows {', '.join(TYPES)}."
         )
     model = load_model(AutoModel, base, loading)
-    merge(model, checkpoint)
+    if loading.weights:
+        merge(model, checkpoint)
     dim = config.get_text_config().hidden_size
     card = complete_card(checkpoint.card, loading, config.model_type, dim, ("text", "image", "video"))
     with_processor = checkpoint if (checkpoint.folder / "preprocessor_config.json").is_file() else base

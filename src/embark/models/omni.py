@@ -47,7 +47,8 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     usual = by_style.pop("")
     if card.options["pooling"] != "layers":
         return MllmEncoder(card, model, tokenizer, usual, by_style)
-    return LayersEncoder(card, model, tokenizer, usual, by_style, head=_head(checkpoint, loading))
+    head = _head(checkpoint, loading) if loading.weights else None
+    return LayersEncoder(card, model, tokenizer, usual, by_style, head=head)
 
 
 class AudioProcessor:

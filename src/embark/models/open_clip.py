@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from embark.models.device import compile_module, stack, to_device, to_numpy, without_gradients
+from embark.models.device import compile_module, release_weights, stack, to_device, to_numpy, without_gradients
 from embark.models.encoder import Encoder, Tower, Towers, image_towers
 from embark.models.hub import Checkpoint, fetch_checkpoint, fetch_weights_file, is_weights_file
 from embark.models.loading import Loading, loaded_card, logit_scale
@@ -40,6 +40,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     # Compiled are the towers: the library's encode_… methods bypass the whole model's `forward`.
     for tower in {"visual", "text", "transformer"} & dict(model.named_children()).keys():
         compile_module(getattr(model, tower), loading)
+    release_weights(model, loading)
     return Towers(ready, build_towers(model, tokenizer, transform, ready))
 
 

@@ -48,7 +48,7 @@ class Devices(Encoder):
         self.origin = (loader, card, loading, devices)
         self.adapt = adapt
         self._load_first: Callable[[], Any] = lambda: loader(card, replace(loading, device=devices[0]))
-        self.copy: Encoder = loader(card, replace(loading, device="cpu", compile=False))
+        self.copy: Encoder = loader(card, replace(loading, device="cpu", compile=False, weights=False))
         self.workers = self._start_workers()
         loaded_card, self.batch_size, self.encoded = self._call("facts")
         self.card = replace(loaded_card, loaded={**loaded_card.loaded, "devices": ",".join(devices)})

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from embark.models import hub
-from embark.models.device import to_device
+from embark.models.device import release_weights, to_device
 from embark.models.encoder import Encoder, require_tokens
 from embark.models.hf import CLIP_MEAN, CLIP_SPREAD, Tokenizer, load_model, read_weights, two_layers
 from embark.models.hub import Checkpoint
@@ -36,6 +36,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     model = PhiModel(modules, tokenizer.inner.convert_tokens_to_ids(IMAGE_TOKEN))
     card = complete_card(checkpoint.card, loading, "phi3_v", model.language.config.hidden_size, ("text", "image"))
     processor = CropProcessor(card.options["crops"], model.vision.config.image_size, model.merged)
+    release_weights(modules, loading)
     return PhiEncoder(card, model, tokenizer, {"image": processor})
 
 
@@ -155,6 +156,7 @@ def _modules(checkpoint: Checkpoint, loading: Loading) -> Any:
     import torch
     from transformers import CLIPVisionModel, Phi3Model
 
+    loading = replace(loading, weights=True)  # whose shapes say what the modules are
     state = read_weights(checkpoint)
     language = {name: tensor for name, tensor in state.items() if not name.startswith((VISION, "lm_head."))}
     image = {name.removeprefix(VISION): tensor for name, tensor in state.items() if name.startswith(VISION)}

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from embark.catalogue import group_values
-from embark.models.device import POOLING, pad, to_device, to_numpy, without_gradients
+from embark.models.device import POOLING, pad, release_weights, to_device, to_numpy, without_gradients
 from embark.models.encoder import Encoder, embed_in_groups, require_tokens
 from embark.models.hf import Tokenizer, check_vocabulary, load_model, quiet
 from embark.models.hub import PICKLED, Checkpoint, fetch_checkpoint, read_json
@@ -49,7 +49,9 @@ def load_sentence_transformer(card: ModelCard, loading: Loading) -> Encoder:
     if "tokens" in options:
         model.max_seq_length = options["tokens"]
     libraries = ("torch", "transformers", "sentence-transformers")
-    return SentenceEncoder(record_loading(checkpoint.card, loading, libraries), model)
+    encoder = SentenceEncoder(record_loading(checkpoint.card, loading, libraries), model)
+    release_weights(model, loading)
+    return encoder
 
 
 def load_modules(

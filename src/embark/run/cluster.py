@@ -63,11 +63,11 @@ def _option(name: str, value: str) -> Any:
 
 
 def loading_here(loading: Loading | None) -> Loading:
-    """How this process loads a model that runs on a cluster: it renders items, and embeds none."""
+    """How this process loads a model that runs on a cluster, and actors that prepare: they embed nothing."""
     loading = loading or Loading()
     if loading.pixels == "cuda":
         raise EmbarkError("On a cluster, the CPUs of other actors prepare pictures: leave --pixels out, or pillow.")
-    return replace(loading, device="cpu", compile=False, pixels="pillow")
+    return replace(loading, device="cpu", compile=False, pixels="pillow", weights=False)
 
 
 def cluster_engine(
