@@ -32,6 +32,25 @@ export const hours = (seconds: number | null | undefined): string =>
 /** Models without the organization, for narrow places. */
 export const short = (model: string): string => model.slice(model.lastIndexOf("/") + 1);
 
+/** A name that is several words, apart: ImageClustering → Image Clustering. */
+export const words = (name: string): string => name.replace(/(?<=[a-z0-9])(?=[A-Z])|(?<=\w)(?=\()/g, " ");
+
+const LANGUAGES = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
+
+/** Languages by their names in English: fra → French, nor + nno → Norwegian + Norwegian Nynorsk. */
+export const language = (codes: string): string =>
+  codes
+    .split(" + ")
+    .map((code) => {
+      try {
+        return LANGUAGES.of(code) ?? "";
+      } catch {
+        return ""; // not a code of a language
+      }
+    })
+    .filter(Boolean)
+    .join(" + ");
+
 // Characters that move the cursor, end the line or turn the direction of writing, as in escape.py.
 const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/g;
 const PAIRS = /[\ud800-\udbff][\udc00-\udfff]/;
