@@ -1,5 +1,5 @@
 // Drawings as SVG: axes, points, bars with intervals.
-import { plain, SCALE, signed } from "./format";
+import { plain, SCALE } from "./format";
 
 export interface Dot {
   x: number;
@@ -106,17 +106,25 @@ function decades(low: number, high: number, few: boolean): number[] {
   return all.filter((value) => Math.log10(value) >= low && Math.log10(value) <= high);
 }
 
-const HALF = 80; // units of a difference to each side of zero
+const ENDS = [1, 2, 5, 10, 20, 30, 40, 50, 60, 80, 100].map((points) => points * SCALE); // of a scale of differences
 
-/** A difference with its interval, as a bar from zero on a common scale. */
+/** The end of a scale that holds these differences: a round number of points. */
+export function scaleEnd(differences: (number | null | undefined)[]): number {
+  const most = Math.max(...differences.map((difference) => Math.abs(difference ?? 0)), 0);
+  return ENDS.find((end) => end >= most) ?? ENDS[ENDS.length - 1]!;
+}
+
+/** A difference with its interval, as a bar from zero on a common scale, as wide as there is room. */
 export function Difference({ value, low, high, most, label }: { value: number; low: number | null; high: number | null; most: number; label: string }) {
-  const at = (number: number): number => HALF + (Math.max(-most, Math.min(most, number)) / most) * (HALF - 3);
+  const at = (number: number): number => 50 + (Math.max(-most, Math.min(most, number)) / most) * 49;
+  const ends = low !== null && high !== null ? [at(low), at(high)] : [];
   return (
-    <svg viewBox="0 0 160 18" width="160" height="18" role="img" aria-label={label}>
+    <svg width="100%" height="18" role="img" aria-label={label}>
       <title>{label}</title>
-      <rect class={value > 0 ? "bar-a soft-bar" : "bar-b soft-bar"} x={Math.min(HALF, at(value))} y="4" width={Math.max(1, Math.abs(at(value) - HALF))} height="10" rx="1.5" />
-      <line class="zero" x1={HALF} x2={HALF} y1="0" y2="18" />
-      {low !== null && high !== null && <path class="whisker" d={`M${at(low)},9H${at(high)}M${at(low)},6v6M${at(high)},6v6`} />}
+      <rect class={value > 0 ? "bar-a soft-bar" : "bar-b soft-bar"} x={`${Math.min(50, at(value))}%`} y="4" width={`${Math.max(0.4, Math.abs(at(value) - 50))}%`} height="10" rx="1.5" />
+      <line class="zero" x1="50%" x2="50%" y1="0" y2="18" />
+      {ends.length > 0 && <line class="whisker" x1={`${ends[0]}%`} x2={`${ends[1]}%`} y1="9" y2="9" />}
+      {ends.map((end, number) => <line key={number} class="whisker" x1={`${end}%`} x2={`${end}%`} y1="6" y2="12" />)}
     </svg>
   );
 }
@@ -125,9 +133,9 @@ export function Difference({ value, low, high, most, label }: { value: number; l
 export function Scale({ most }: { most: number }) {
   return (
     <span class="scale">
-      <span>{signed(-most)}</span>
+      <span>−{most / SCALE}</span>
       <span>0</span>
-      <span>{signed(most)}</span>
+      <span>+{most / SCALE}</span>
     </span>
   );
 }

@@ -9,6 +9,9 @@ export const signed = (value: number): string => {
   return Number(text) > 0 ? `+${text}` : text === "-0.0" ? "0.0" : text.replace("-", "−");
 };
 
+/** A similarity of vectors, which may be negative. */
+export const similarity = (value: number): string => value.toFixed(3).replace(/^-(?=0\.000$)/, "").replace("-", "−");
+
 export const amount = (value: number | null | undefined): string => {
   if (value === null || value === undefined) return "";
   for (const [size, unit] of [[1e9, "B"], [1e6, "M"], [1e3, "k"]] as const)
@@ -27,7 +30,7 @@ export const span = (seconds: number): string => {
 
 /** Seconds of a device in hours. */
 export const hours = (seconds: number | null | undefined): string =>
-  seconds === null || seconds === undefined ? "" : `${(seconds / 3600).toPrecision(2).replace(/\.?0+$/, "").replace(/^.*e-.*$/, "0")}`;
+  seconds === null || seconds === undefined ? "" : seconds > 0 && seconds < 3.6 ? "<0.001" : `${+(seconds / 3600).toPrecision(2)}`;
 
 /** Models without the organization, for narrow places. */
 export const short = (model: string): string => model.slice(model.lastIndexOf("/") + 1);

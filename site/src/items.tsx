@@ -1,7 +1,7 @@
 // Items with their contents, right answers, and what models made of them.
 import { useEffect, useState } from "preact/hooks";
 import type { Answer, ItemRow, Items, Part } from "./data";
-import { plain, points, short } from "./format";
+import { plain, points, short, similarity } from "./format";
 
 export function Contents({ items, numbers }: { items: Items; numbers: number[] }) {
   return (
@@ -68,7 +68,7 @@ export function ItemCard({ items, number, models }: { items: Items; number: numb
   return (
     <article class="item">
       <header>
-        <b>{plain(item.id)}</b>
+        item <b>{plain(item.id)}</b>
         {item.part && <span class="tag">{plain(item.part)}</span>}
       </header>
       {(item.query.length > 0 || item.gold.length > 0 || item.label !== null) && (
@@ -116,7 +116,7 @@ function AnswerView({ items, item, model, answer }: { items: Items; item: ItemRo
           {answer.top.map(([content, score], place) => (
             <li key={place} class={item.gold.includes(content) || items.contents[content]!.id === item.label ? "hit" : ""}>
               <Content id={items.contents[content]!.id} parts={items.contents[content]!.parts} />
-              <small>{score.toFixed(3)}</small>
+              <small>{similarity(score)}</small>
             </li>
           ))}
         </ol>

@@ -8,13 +8,13 @@ export function Choice({ label, value, options, onChange, any = false }: {
   value: string;
   options: (string | [string, string])[];
   onChange: (value: string) => void;
-  any?: boolean;
+  any?: boolean | string; // an option that means none of them, and what it is called
 }) {
   return (
     <label>
       {label}
       <select value={value} onChange={(event) => onChange(event.currentTarget.value)}>
-        {any && <option value="">any</option>}
+        {any && <option value="">{any === true ? "any" : any}</option>}
         {options.map((option) => {
           const [name, text] = typeof option === "string" ? [option, option] : option;
           return <option value={name} key={name} selected={name === value}>{plain(text)}</option>;

@@ -2,10 +2,10 @@
 import { useEffect, useRef } from "preact/hooks";
 import type { Board, Index, Items, Pair, Tally } from "../data";
 import { useData } from "../data";
-import { Difference, Scale } from "../charts";
+import { Difference, Scale, scaleEnd } from "../charts";
 import { counted, plain, points, short, signed } from "../format";
 import { Gallery } from "../items";
-import { Choice, Head, Loading } from "../parts";
+import { Broken, Choice, Head, Loading } from "../parts";
 import { address, setParams, usePlace } from "../url";
 
 const MOST = 4;
@@ -34,7 +34,7 @@ export function CompareView({ index }: { index: Index }) {
       <Head view="Compare" title={entry.name} lead="Two to four models side by side: where they differ by more than chance, and the very items that only one of them gets right.">
         <Choice label="Benchmark" value={entry.name} options={index.boards.map((other) => other.name)} onChange={(value) => (location.hash = address("compare", value))} />
         {[...chosen, ...(chosen.length < MOST ? [""] : [])].map((label, place) => (
-          <Choice key={place} label={place ? `Model ${place + 1}` : "Model"} value={label} any={place > 1 || !label} options={labels} onChange={(value) => choose(place, value)} />
+          <Choice key={place} label={place ? `Model ${place + 1}` : "Model"} value={label} any={place > 1 || !label ? (label ? "none" : "add a model") : false} options={labels} onChange={(value) => choose(place, value)} />
         ))}
       </Head>
       {!others.length && <p class="hint">{labels.length < 2 ? "The board has one model: there is nothing to compare it with." : "Choose a second model."}</p>}
@@ -73,7 +73,7 @@ function oriented(pair: Pair, a: string, b: string): Pair | null {
 function Differences({ pair, task }: { pair: Pair; task: string }) {
   const { tasks } = pair;
   const rows = tasks.task.map((_, row) => row).sort((x, y) => tasks.a[y]! - tasks.b[y]! - (tasks.a[x]! - tasks.b[x]!));
-  const most = Math.max(100, ...rows.flatMap((row) => [Math.abs(tasks.low[row] ?? 0), Math.abs(tasks.high[row] ?? 0), Math.abs(tasks.a[row]! - tasks.b[row]!)]));
+  const most = scaleEnd(rows.map((row) => tasks.a[row]! - tasks.b[row]!));
   const line = (name: string, difference: number, low: number | null, high: number | null): preact.JSX.Element => (
     <Difference value={difference} low={low} high={high} most={most} label={`${name}: ${signed(difference)}${low === null ? "" : `, 95 %: ${signed(low)} to ${signed(high!)}`}`} />
   );
@@ -82,14 +82,14 @@ function Differences({ pair, task }: { pair: Pair; task: string }) {
       {pair.sentence && <p>{plain(pair.sentence)}</p>}
       <Sum tally={pair.total} a={short(pair.a)} b={short(pair.b)} />
       <div class="side">
-        <div class="scroll" tabIndex={0} role="region" aria-label={`Differences to ${plain(pair.b)} by category`}>
+        <div class="scroll less" tabIndex={0} role="region" aria-label={`Differences to ${plain(pair.b)} by category`}>
           <table>
             <thead>
-              <tr><th scope="col">Category</th><th scope="col">better</th><th scope="col">tied</th><th scope="col">worse</th><th scope="col">mean difference</th><th scope="col"><Scale most={most} /></th></tr>
+              <tr><th scope="col">Category</th><th scope="col">better</th><th scope="col">tied</th><th scope="col">worse</th><th scope="col" title="mean of the differences of the tasks">mean</th><th scope="col"><Scale most={most} /></th></tr>
             </thead>
             <tbody>
               {[...pair.categories, ["all", pair.total] as [string, Tally]].map(([name, tally]) => (
-                <tr key={name}>
+                <tr key={name} class={name === "all" ? "total" : ""}>
                   <th scope="row">{plain(name)}</th>
                   <td>{tally.wins}</td><td>{tally.ties}</td><td>{tally.losses}</td>
                   <td>{signed(tally.difference)}</td>
@@ -109,7 +109,7 @@ function Differences({ pair, task }: { pair: Pair; task: string }) {
                 <tr key={row} class={tasks.task[row] === task ? "pinned" : ""}>
                   <th scope="row">
                     <button type="button" class="link" aria-pressed={tasks.task[row] === task} onClick={() => setParams({ task: tasks.task[row]! })}>
-                      {plain(tasks.task[row]!)}
+                      <Broken text={plain(tasks.task[row]!)} />
                     </button>
                   </th>
                   <td>{points(tasks.a[row])}</td><td>{points(tasks.b[row])}</td>
@@ -139,7 +139,7 @@ function Sum({ tally, a, b }: { tally: Tally; a: string; b: string }) {
   return (
     <div class="sum" role="img" aria-label={parts.map(([, , words]) => words).join(", ")}>
       {parts.filter(([, count]) => count).map(([kind, count, words]) => (
-        <span key={kind} class={kind} title={words} style={{ flex: `${count} 1 0` }}>{count > 0.35 * (tally.wins + tally.ties + tally.losses) ? words : count}</span>
+        <span key={kind} class={kind} title={words} style={{ flex: `${count} 1 0` }}>{count > (kind === "ties" ? 0.1 : 0.35) * (tally.wins + tally.ties + tally.losses) ? words : count}</span>
       ))}
     </div>
   );
@@ -151,7 +151,7 @@ function Plain({ board, a, b }: { board: Board; a: string; b: string }) {
   const [row, other] = [board.models.label.indexOf(a), board.models.label.indexOf(b)];
   const columns = board.columns.map((column, number) => ({ column, x: board.values[row * width + number], y: board.values[other * width + number] }));
   const both = columns.filter(({ x, y }) => typeof x === "number" && typeof y === "number") as { column: (typeof columns)[0]["column"]; x: number; y: number }[];
-  const most = Math.max(100, ...both.map(({ x, y }) => Math.abs(x - y)));
+  const most = scaleEnd(both.map(({ x, y }) => x - y));
   return (
     <>
       <p class="hint">Published scores come without items, so these differences have no intervals.</p>
@@ -161,7 +161,7 @@ function Plain({ board, a, b }: { board: Board; a: string; b: string }) {
           <tbody>
             {both.map(({ column, x, y }) => (
               <tr key={column.kind + column.name}>
-                <th scope="row">{plain(column.name)}</th><td>{points(x)}</td><td>{points(y)}</td><td>{signed(x - y)}</td>
+                <th scope="row"><Broken text={plain(column.name)} /></th><td>{points(x)}</td><td>{points(y)}</td><td>{signed(x - y)}</td>
                 <td class="drawn"><Difference value={x - y} low={null} high={null} most={most} label={`${column.name}: ${signed(x - y)}`} /></td>
               </tr>
             ))}

@@ -1,10 +1,10 @@
 // A model: its card, its place on every board, where it is strong and weak against models of like size, and its failures.
 import type { Board, Index, Items, Models } from "../data";
 import { useData } from "../data";
-import { Difference, Scale } from "../charts";
+import { Difference, Scale, scaleEnd } from "../charts";
 import { amount, counted, plain, points, signed } from "../format";
 import { Gallery } from "../items";
-import { Choice, Facts, Head, Loading, ModelName, Tiles } from "../parts";
+import { Broken, Choice, Facts, Head, Loading, ModelName, Tiles } from "../parts";
 import { Reports } from "../reports";
 import { address, setParams, usePlace, whole } from "../url";
 
@@ -79,7 +79,8 @@ function tilesOf(board: Board | null, models: Models, number: number): (readonly
   const row = board?.models.name.indexOf(models.name[number]!) ?? -1;
   const [rank, low, high] = board && row >= 0 ? [board.models.rank[row], board.models.low[row], board.models.high[row]] : [];
   const seconds = models.seconds[number];
-  const totals = board && row >= 0 ? board.columns.flatMap((column, at) => (column.kind === "total" && typeof board.values[row * board.columns.length + at] === "number" ? [[`Score: ${column.name}`, points(board.values[row * board.columns.length + at])] as const] : [])) : [];
+  const own = board?.models.source[row] === "yours";
+  const totals = board && row >= 0 ? board.columns.flatMap((column, at) => (column.kind === "total" && typeof board.values[row * board.columns.length + at] === "number" ? [[`Score: ${column.name}`, points(board.values[row * board.columns.length + at]), `${own ? "your results" : "published"}, on ${counted(board.models.tasks[row]!, "task")}`] as const] : [])) : [];
   return [
     ...(rank ? [[`Rank on ${board!.name}`, `${rank} of ${board!.models.name.length}`, typeof low === "number" ? `95 %: ${low} to ${high}` : ""] as const] : []),
     ...totals.slice(0, 2),
@@ -123,17 +124,17 @@ function Standing({ board, models, number }: { board: Board; models: Models; num
     })
     .filter((gap): gap is { column: typeof gap.column; value: number; middle: number } => typeof gap.value === "number" && gap.middle !== undefined);
   const tasks = gaps.filter((gap) => gap.column.kind === "task").sort((a, b) => b.value - b.middle - (a.value - a.middle));
-  const most = Math.max(100, ...gaps.map((gap) => Math.abs(gap.value - gap.middle)));
+  const most = scaleEnd(gaps.map((gap) => gap.value - gap.middle));
   const table = (title: string, shown: typeof gaps): preact.JSX.Element => (
-    <section class="card">
+    <section class="card gaps">
       <h3>{title}</h3>
       {!shown.length && <p class="hint">None.</p>}
       <table>
-        {shown.length > 0 && <thead><tr><th scope="col">{shown[0]!.column.kind === "task" ? "Task" : "Group"}</th><th scope="col">score</th><th scope="col">difference</th><th scope="col"><Scale most={most} /></th></tr></thead>}
+        {shown.length > 0 && <thead><tr><th scope="col">{shown[0]!.column.kind === "task" ? "Task" : "Group"}</th><th scope="col">score</th><th scope="col" title="to the median of the others">difference</th><th scope="col"><Scale most={most} /></th></tr></thead>}
         <tbody>
           {shown.map((gap) => (
             <tr key={gap.column.name}>
-              <th scope="row">{gap.column.kind === "task" ? <a href={address("task", gap.column.name)}>{plain(gap.column.name)}</a> : plain(gap.column.name)}</th>
+              <th scope="row">{gap.column.kind === "task" ? <a href={address("task", gap.column.name)}><Broken text={plain(gap.column.name)} /></a> : <Broken text={plain(gap.column.name)} />}</th>
               <td>{points(gap.value)}</td>
               <td>{signed(gap.value - gap.middle)}</td>
               <td class="drawn"><Difference value={gap.value - gap.middle} low={null} high={null} most={most} label={`${gap.column.name}: ${signed(gap.value - gap.middle)}`} /></td>
@@ -145,7 +146,7 @@ function Standing({ board, models, number }: { board: Board; models: Models; num
   );
   return (
     <>
-      {rows.map(({ row: line }) => (
+      {rows.slice(1).map(({ row: line }) => (
         <p key={line}>
           {board.models.rank[line] === null ? "Not ranked" : `Rank ${board.models.rank[line]}`}
           {board.models.low[line] !== null ? ` (95 %: ${board.models.low[line]} to ${board.models.high[line]})` : ""} of {board.models.name.length} on {plain(board.name)}, {board.models.source[line] === "yours" ? "your" : plain(board.models.source[line]!)} scores
@@ -169,14 +170,14 @@ function Standing({ board, models, number }: { board: Board; models: Models; num
 function Failures({ index, name }: { index: Index; name: string }) {
   const { params } = usePlace();
   const tasks = Object.keys(index.items);
-  const task = params.get("task") ?? "";
+  const task = params.get("task") || (tasks[0] ?? "");
   const items = useData<Items>(index.items[task] ? `items/${index.items[task]}` : null);
   const model = items ? items.models.findIndex((label) => label === name || label.startsWith(`${name}@`)) : -1;
   if (!tasks.length) return null;
   return (
     <section>
       <h2>Failures</h2>
-      <Choice label="Task" value={task} any options={tasks} onChange={(value) => setParams({ task: value })} />
+      <Choice label="Task" value={task} options={tasks} onChange={(value) => setParams({ task: value })} />
       {items && model < 0 && <p>There are no results of yours for this model on this task.</p>}
       {items && model >= 0 && (items.failures[model]!.length ? <Gallery items={items} numbers={items.failures[model]!} models={[model]} /> : <p>No item is wrong, or items are neither right nor wrong.</p>)}
     </section>

@@ -45,7 +45,7 @@ export function PlotsView({ index }: { index: Index }) {
       <Head view="Plots" title={entry.name} lead={LEADS[kind]}>
         <Choice label="Benchmark" value={entry.name} options={entries.map((other) => other.name)} onChange={(value) => (location.hash = address("plots", value, { plot: kind }))} />
       </Head>
-      <nav class="pills" aria-label="Kinds of plots">
+      <nav class="pills" aria-label="Kinds of plots" ref={(pills) => pills?.querySelector("[aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" })}>
         {kinds.map(([other, label]) => (
           <a key={other} href={address("plots", entry.name, { ...Object.fromEntries(params), plot: other })} aria-current={other === kind ? "page" : undefined}>{label}</a>
         ))}
@@ -160,7 +160,7 @@ function Spread({ board }: { board: Board }) {
   return (
     <figure class="card">
       <Wide label="Spread over models">
-      <svg class="chart wide" viewBox={`0 -18 840 ${tasks.length * 18 + 48}`} role="img" aria-label={`Scores of ${board.models.name.length} models on each of ${tasks.length} tasks, with chance`}>
+      <svg class="chart long" viewBox={`0 -18 840 ${tasks.length * 18 + 48}`} role="img" aria-label={`Scores of ${board.models.name.length} models on each of ${tasks.length} tasks, with chance`}>
         {[0, 25, 50, 75, 100].map((tick) => (
           <g key={tick}>
             <line class="grid" x1={at(tick * 100)} x2={at(tick * 100)} y1="0" y2={tasks.length * 18 + 6} />

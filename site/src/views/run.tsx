@@ -64,7 +64,7 @@ function Costs({ runs }: { runs: Runs["done"] }) {
     <>
       <div class="scroll low" tabIndex={0} role="region" aria-label="Runs with results">
         <table class="whole">
-          <thead><tr>{heads.map((head) => <th scope="col" key={head}>{head}</th>)}</tr></thead>
+          <thead><tr>{heads.map((head) => <th scope="col" class={head === "Models" ? "words" : ""} key={head}>{head}</th>)}</tr></thead>
           <tbody>
             {runs.map((run) => (
               <tr key={run.id}>
@@ -129,13 +129,13 @@ function State({ state }: { state: RunState }) {
 function Failures({ index }: { index: Index }) {
   const { params } = usePlace();
   const tasks = Object.keys(index.items);
-  const task = params.get("task") ?? "";
+  const task = params.get("task") || (tasks[0] ?? "");
   const items = useData<Items>(index.items[task] ? `items/${index.items[task]}` : null);
   if (!tasks.length) return null;
   return (
     <section>
       <h2>Failures</h2>
-      <Choice label="Task" value={task} any options={tasks} onChange={(value) => setParams({ task: value })} />
+      <Choice label="Task" value={task} options={tasks} onChange={(value) => setParams({ task: value })} />
       {items?.note && <p class="hint">{plain(items.note)}</p>}
       {items?.models.map((model, number) => (
         <section key={model}>

@@ -3,7 +3,7 @@ import type { Board, Index, Items, TaskFacts } from "../data";
 import { useData } from "../data";
 import { counted, plain, points, short } from "../format";
 import { Gallery } from "../items";
-import { Facts, Head, Loading, Notes } from "../parts";
+import { Facts, Head, Loading, ModelName, Notes } from "../parts";
 import { ScoreBar } from "../charts";
 import { address, setParams, usePlace, whole } from "../url";
 
@@ -28,7 +28,7 @@ function List({ index, query }: { index: Index; query: string }) {
       <p class="hint" role="status">{numbers.length} of {counted(index.tasks.name.length, "task")}</p>
       {grouped(numbers, (number) => index.tasks.family[number]!).map(([family, ofFamily]) => (
         <section class="card" key={family}>
-          <h2>{plain(index.boards.find((board) => board.file.startsWith(family))?.family || family)} <small>{counted(ofFamily.length, "task")}</small></h2>
+          <h2>{plain(familyOf(index, ofFamily[0]!))} <small>{counted(ofFamily.length, "task")}</small></h2>
           <ul class="names">
             {grouped(ofFamily, (number) => index.tasks.category[number]!).map(([category, tasks]) => (
               <li key={category}>
@@ -42,6 +42,10 @@ function List({ index, query }: { index: Index; query: string }) {
     </>
   );
 }
+
+/** The name of a task's family, of which the index has the file; one's own families have no benchmark. */
+const familyOf = (index: Index, task: number): string =>
+  index.boards.find((board) => board.family && board.tasks.includes(task))?.family ?? index.tasks.family[task]!.replace(/-[0-9a-f]{6}$/, "");
 
 /** Numbers by a name that each has, in the order in which the names occur first. */
 function grouped(numbers: number[], nameOf: (number: number) => string): [string, number[]][] {
@@ -110,11 +114,11 @@ function Scores({ index, name }: { index: Index; name: string }) {
       <h2>Scores of {counted(rows.length, "model")}</h2>
       <div class="scroll low" tabIndex={0} role="region" aria-label="Scores of all models">
         <table class="whole">
-          <thead><tr><th scope="col">Model</th><th scope="col">score</th><th scope="col">95 %</th><th scope="col"><span class="scale long"><span>0</span><span>50</span><span>100</span></span></th></tr></thead>
+          <thead><tr><th scope="col">Model</th><th scope="col">score</th><th scope="col" class="empty">95 %</th><th scope="col"><span class="scale"><span>0</span><span>50</span><span>100</span></span></th></tr></thead>
           <tbody>
             {rows.map((row) => (
               <tr key={row.cell}>
-                <th scope="row"><a href={address("model", row.model)}>{plain(row.label)}</a></th>
+                <th scope="row" class="name"><a href={address("model", row.model)}><ModelName label={row.label} /></a></th>
                 <td>{points(row.value)}</td>
                 <td class="empty">{typeof board.low?.[row.cell] === "number" ? `${points(board.low[row.cell])} – ${points(board.high?.[row.cell])}` : ""}</td>
                 <td class="drawn"><ScoreBar value={row.value} low={board.low?.[row.cell]} high={board.high?.[row.cell]} chance={chance} /></td>
