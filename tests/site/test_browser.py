@@ -148,8 +148,6 @@ def test_a_board_says_who_leads_and_what_its_signs_mean(page: Path, opened: Open
     legend = tab.locator(".legend").inner_text()
     for words in ("95 % interval", "cannot be told apart", "worst to best of the column", "footnote"):
         assert words in legend
-    tab = opened(page, "#/board/Pocket")
-    assert "no other model is tied with it" in tab.locator(".finding").inner_text()
 
 
 def test_groups_stand_above_their_tasks_which_lead_to_their_pages(page: Path, opened: Opened) -> None:
@@ -160,7 +158,8 @@ def test_groups_stand_above_their_tasks_which_lead_to_their_pages(page: Path, op
     assert len(groups) == len(widths) - 1  # the tasks of a group lie side by side
     assert groups["ImageClustering"] == 5
     assert sum(groups.values()) == 130
-    tab.get_by_role("link", name="About CVBenchCount", exact=True).click()
+    tab.get_by_role("link", name="About CVBenchCount", exact=True).focus()  # beneath the names, unless one scrolls
+    tab.keyboard.press("Enter")
     tab.get_by_role("heading", name="CVBenchCount").wait_for()
     assert opened(page, MIEB).locator("tr.spans").count() == 0
 
@@ -168,9 +167,9 @@ def test_groups_stand_above_their_tasks_which_lead_to_their_pages(page: Path, op
 def test_filters_are_cleared_and_pinned_models_compared(page: Path, opened: Opened) -> None:
     tab = opened(page, f"{MIEB}?q=siglip&size=100–500 M&sort=model&dir=asc")
     few = models(tab)
-    tab.get_by_role("button", name=f"Pin {few[0]}").click()
+    tab.get_by_role("button", name=f"Pin {few[0]}", exact=True).click()
     assert tab.get_by_role("link", name="Compare the").count() == 0
-    tab.get_by_role("button", name=f"Pin {few[1]}").click()
+    tab.get_by_role("button", name=f"Pin {few[1]}", exact=True).click()
     tab.get_by_role("button", name="Clear filters").click()
     assert len(models(tab)) == 48
     assert models(tab)[:2] == few[:2]

@@ -262,7 +262,7 @@ function Legend({ board, columns, partial, marked }: { board: Board; columns: nu
         </li>
       )}
       {partial && <li><span><b>*</b> mean of a part of the tasks</span></li>}
-      {marked && <li><span>63.8<sup>a</sup> has a footnote, below</span></li>}
+      {marked && <li><span><b><sup>a</sup></b> footnote, below the table</span></li>}
     </ul>
   );
 }
