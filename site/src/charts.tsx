@@ -1,5 +1,5 @@
 // Drawings as SVG: axes, points, bars with intervals.
-import { plain } from "./format";
+import { plain, SCALE } from "./format";
 
 export interface Dot {
   x: number;
@@ -15,7 +15,7 @@ interface Frame {
   bottom: number;
 }
 
-const FRAME: Frame = { width: 720, height: 400, left: 46, bottom: 40 };
+const FRAME: Frame = { width: 960, height: 500, left: 46, bottom: 42 };
 const SMALL: Frame = { width: 400, height: 270, left: 36, bottom: 40 }; // of several side by side, or on a phone
 
 /** Points of a plane, names on hover and beside the strong ones; strong ones are joined as a stair or by a line. */
@@ -27,7 +27,7 @@ export function Scatter({ dots, x, y, log, line, label, small = innerWidth <= 70
   const [x0, x1] = padded(Math.min(...xs), Math.max(...xs), room);
   const [y0, y1] = padded(Math.min(...ys), Math.max(...ys));
   const at = (value: number): number => left + (((log ? Math.log10(value) : value) - x0) / (x1 - x0)) * (width - left - 12);
-  const up = (value: number): number => height - bottom - ((value - y0) / (y1 - y0)) * (height - bottom - 10);
+  const up = (value: number): number => height - bottom - ((value - y0) / (y1 - y0)) * (height - bottom - 22);
   const strong = dots.filter((dot) => dot.strong).sort((a, b) => a.x - b.x);
   const stair = strong.map((dot, number) => `${number ? `H${at(dot.x)}V${up(dot.y)}` : `M${at(dot.x)},${up(dot.y)}`}`).join("");
   return (
@@ -40,13 +40,14 @@ export function Scatter({ dots, x, y, log, line, label, small = innerWidth <= 70
       ))}
       {(log ? decades(x0, x1, small) : ticks(x0, x1)).map((tick) => (
         <g key={tick}>
-          <line class="grid" x1={at(tick)} x2={at(tick)} y1={10} y2={height - bottom} />
+          <line class="grid" x1={at(tick)} x2={at(tick)} y1={22} y2={height - bottom} />
           <text x={at(tick)} y={height - bottom + 16} text-anchor="middle">{tick >= 10000 ? `${tick / 1000}k` : tick}</text>
         </g>
       ))}
-      <text x={(left + width) / 2} y={height - 4} text-anchor="middle">{x}</text>
-      <text class="axis" x={left + 4} y={12}>{y}</text>
+      <text class="axis" x={width - 12} y={height - 4} text-anchor="end">{x}</text>
+      <text class="axis" x={small ? 4 : left - 38} y={12}>{y}</text>
       {line && <line class="trend" x1={at(line.from[0])} y1={up(line.from[1])} x2={at(line.to[0])} y2={up(line.to[1])} />}
+      {stair && <path class="under" d={`${stair}H${width - 12}V${height - bottom}H${at(strong[0]!.x)}Z`} />}
       {stair && <path class="stair" d={stair} />}
       {dots.map((dot, number) => (
         <circle key={number} class={dot.strong ? "dot strong" : "dot"} cx={at(dot.x)} cy={up(dot.y)} r={dot.strong ? 5 : 4}>
@@ -105,14 +106,51 @@ function decades(low: number, high: number, few: boolean): number[] {
   return all.filter((value) => Math.log10(value) >= low && Math.log10(value) <= high);
 }
 
-/** A difference with its interval, on a common scale around zero. */
+const ENDS = [1, 2, 5, 10, 20, 30, 40, 50, 60, 80, 100].map((points) => points * SCALE); // of a scale of differences
+
+/** The end of a scale that holds these differences: a round number of points. */
+export function scaleEnd(differences: (number | null | undefined)[]): number {
+  const most = Math.max(...differences.map((difference) => Math.abs(difference ?? 0)), 0);
+  return ENDS.find((end) => end >= most) ?? ENDS[ENDS.length - 1]!;
+}
+
+/** A difference with its interval, as a bar from zero on a common scale, as wide as there is room. */
 export function Difference({ value, low, high, most, label }: { value: number; low: number | null; high: number | null; most: number; label: string }) {
-  const at = (number: number): number => 100 + (Math.max(-most, Math.min(most, number)) / most) * 96;
+  const at = (number: number): number => 50 + (Math.max(-most, Math.min(most, number)) / most) * 49;
+  const ends = low !== null && high !== null ? [at(low), at(high)] : [];
   return (
-    <svg viewBox="0 0 200 16" width="200" height="16" role="img" aria-label={label}>
-      <line class="grid" x1="100" x2="100" y1="0" y2="16" />
-      {low !== null && high !== null && <rect class={value > 0 ? "bar-a" : "bar-b"} x={at(low)} y="5" width={Math.max(1.5, at(high) - at(low))} height="6" rx="2" />}
-      <circle class="mark" cx={at(value)} cy="8" r="3.5" />
+    <svg width="100%" height="18" role="img" aria-label={label}>
+      <title>{label}</title>
+      <rect class={value > 0 ? "bar-a soft-bar" : "bar-b soft-bar"} x={`${Math.min(50, at(value))}%`} y="4" width={`${Math.max(0.4, Math.abs(at(value) - 50))}%`} height="10" rx="1.5" />
+      <line class="zero" x1="50%" x2="50%" y1="0" y2="18" />
+      {ends.length > 0 && <line class="whisker" x1={`${ends[0]}%`} x2={`${ends[1]}%`} y1="9" y2="9" />}
+      {ends.map((end, number) => <line key={number} class="whisker" x1={`${end}%`} x2={`${end}%`} y1="6" y2="12" />)}
+    </svg>
+  );
+}
+
+/** The head of a column of differences: the ends of its scale. */
+export function Scale({ most }: { most: number }) {
+  return (
+    <span class="scale">
+      <span>−{most / SCALE}</span>
+      <span>0</span>
+      <span>+{most / SCALE}</span>
+    </span>
+  );
+}
+
+/** A score from 0 to 100 as a bar as wide as there is room, with its interval and the level of chance. */
+export function ScoreBar({ value, low, high, chance }: { value: number; low?: number | null; high?: number | null; chance?: number | null }) {
+  const at = (number: number): string => `${Math.max(0, Math.min(100, number / SCALE))}%`;
+  const ends = typeof low === "number" && typeof high === "number" ? ([low, high] as const) : null;
+  return (
+    <svg width="100%" height="16" aria-hidden="true">
+      <rect class="track" x="0" y="7" width="100%" height="2" />
+      <rect class="bar-a soft-bar" x="0" y="3" width={at(value)} height="10" rx="1.5" />
+      {ends && <line class="whisker" x1={at(ends[0])} x2={at(ends[1])} y1="8" y2="8" />}
+      {ends?.map((end) => <line key={end} class="whisker" x1={at(end)} x2={at(end)} y1="5" y2="11" />)}
+      {typeof chance === "number" && <line class="chance" x1={at(chance)} x2={at(chance)} y1="0" y2="16" />}
     </svg>
   );
 }

@@ -9,6 +9,9 @@ export const signed = (value: number): string => {
   return Number(text) > 0 ? `+${text}` : text === "-0.0" ? "0.0" : text.replace("-", "−");
 };
 
+/** A similarity of vectors, which may be negative. */
+export const similarity = (value: number): string => value.toFixed(3).replace(/^-(?=0\.000$)/, "").replace("-", "−");
+
 export const amount = (value: number | null | undefined): string => {
   if (value === null || value === undefined) return "";
   for (const [size, unit] of [[1e9, "B"], [1e6, "M"], [1e3, "k"]] as const)
@@ -27,10 +30,29 @@ export const span = (seconds: number): string => {
 
 /** Seconds of a device in hours. */
 export const hours = (seconds: number | null | undefined): string =>
-  seconds === null || seconds === undefined ? "" : `${(seconds / 3600).toPrecision(2).replace(/\.?0+$/, "").replace(/^.*e-.*$/, "0")}`;
+  seconds === null || seconds === undefined ? "" : seconds > 0 && seconds < 3.6 ? "<0.001" : `${+(seconds / 3600).toPrecision(2)}`;
 
 /** Models without the organization, for narrow places. */
 export const short = (model: string): string => model.slice(model.lastIndexOf("/") + 1);
+
+/** A name that is several words, apart: ImageClustering → Image Clustering. */
+export const words = (name: string): string => name.replace(/(?<=[a-z0-9])(?=[A-Z])|(?<=\w)(?=\()/g, " ");
+
+const LANGUAGES = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
+
+/** Languages by their names in English: fra → French, nor + nno → Norwegian + Norwegian Nynorsk. */
+export const language = (codes: string): string =>
+  codes
+    .split(" + ")
+    .map((code) => {
+      try {
+        return LANGUAGES.of(code) ?? "";
+      } catch {
+        return ""; // not a code of a language
+      }
+    })
+    .filter(Boolean)
+    .join(" + ");
 
 // Characters that move the cursor, end the line or turn the direction of writing, as in escape.py.
 const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/g;

@@ -1,7 +1,7 @@
 // Items with their contents, right answers, and what models made of them.
 import { useEffect, useState } from "preact/hooks";
 import type { Answer, ItemRow, Items, Part } from "./data";
-import { plain, points, short } from "./format";
+import { plain, points, short, similarity } from "./format";
 
 export function Contents({ items, numbers }: { items: Items; numbers: number[] }) {
   return (
@@ -41,14 +41,13 @@ function Film({ src, frames, name }: { src: string; frames: number; name: string
     const timer = setInterval(() => setFrame((number) => (number + 1) % frames), 300);
     return () => clearInterval(timer);
   }, [playing, frames]);
-  const width = size[0] / frames;
   return (
     <span class="film">
-      <span class="screen" style={{ width: width ? `${width}px` : undefined }}>
+      <span class="screen" style={{ aspectRatio: size[1] ? `${size[0] / frames} / ${size[1]}` : undefined }}>
         <img
           src={src}
           alt={`film ${plain(name)}, ${frames} frames`}
-          style={{ transform: `translateX(${-frame * width}px)` }}
+          style={{ width: `${frames * 100}%`, transform: `translateX(${(-frame / frames) * 100}%)` }}
           onLoad={(event) => setSize([event.currentTarget.naturalWidth, event.currentTarget.naturalHeight])}
         />
       </span>
@@ -69,13 +68,20 @@ export function ItemCard({ items, number, models }: { items: Items; number: numb
   return (
     <article class="item">
       <header>
-        <b>{plain(item.id)}</b>
+        item <b>{plain(item.id)}</b>
         {item.part && <span class="tag">{plain(item.part)}</span>}
       </header>
-      <div class="ask">
-        <Contents items={items} numbers={item.query} />
-      </div>
-      <Gold items={items} item={item} />
+      {(item.query.length > 0 || item.gold.length > 0 || item.label !== null) && (
+        <div class="ask">
+          {item.query.length > 0 && (
+            <div>
+              <span class="word">asked</span>
+              <Contents items={items} numbers={item.query} />
+            </div>
+          )}
+          <Gold items={items} item={item} />
+        </div>
+      )}
       {shown.map((model) => (
         <AnswerView key={model} items={items} item={item} model={items.models[model]!} answer={item.answers[model] ?? null} />
       ))}
@@ -87,7 +93,7 @@ function Gold({ items, item }: { items: Items; item: ItemRow }) {
   if (!item.gold.length && item.label === null) return null;
   return (
     <div class="gold">
-      <span class="word">right</span>
+      <span class="word">right answer</span>
       {item.label !== null && <q>{plain(item.label)}</q>}
       <Contents items={items} numbers={item.gold} />
     </div>
@@ -102,7 +108,7 @@ function AnswerView({ items, item, model, answer }: { items: Items; item: ItemRo
       <span class="word">
         <b class="mark-of">{mark}</b> {plain(short(model))}
         {answer.right !== null && <span class="unseen">{answer.right ? " is right" : " is wrong"}</span>}
-        {answer.rank !== null && answer.rank > 0 && <small> right answer at {answer.rank}</small>}
+        {answer.rank !== null && answer.rank > 0 && <small> · right answer at rank {answer.rank}</small>}
         {answer.rank === null && answer.right === null && answer.value !== null && <small> {points(answer.value)}</small>}
       </span>
       {answer.top.length ? (
@@ -110,7 +116,7 @@ function AnswerView({ items, item, model, answer }: { items: Items; item: ItemRo
           {answer.top.map(([content, score], place) => (
             <li key={place} class={item.gold.includes(content) || items.contents[content]!.id === item.label ? "hit" : ""}>
               <Content id={items.contents[content]!.id} parts={items.contents[content]!.parts} />
-              <small>{score.toFixed(3)}</small>
+              <small>{similarity(score)}</small>
             </li>
           ))}
         </ol>

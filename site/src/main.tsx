@@ -44,22 +44,28 @@ function App() {
       <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>
         Skip to the content
       </a>
-      <nav aria-label="Views">
-        <b>embark</b>
-        {VIEWS.map(({ name, label }) => (
-          <a key={name} href={address(name)} aria-current={view.name === name ? "page" : undefined}>
-            {label}
-          </a>
-        ))}
+      <header class="bar">
+        <a class="brand" href={address("board")}>
+          <img src="icon.svg" alt="" />
+          embark
+        </a>
+        <nav aria-label="Views">
+          {VIEWS.map(({ name, label }) => (
+            <a key={name} href={address(name)} aria-current={view.name === name ? "page" : undefined}>
+              {label}
+            </a>
+          ))}
+        </nav>
         <button type="button" aria-pressed={dark} onClick={() => setTheme(dark ? "light" : "dark")}>
+          <span aria-hidden="true">{dark ? "☀ " : "☾ "}</span>
           {dark ? "Light" : "Dark"}
         </button>
-      </nav>
+      </header>
       <main id="main" tabIndex={-1}>
         {index ? <view.show index={index} /> : <Loading data={index} />}
       </main>
       <footer class="hint">
-        {index ? `embark ${index.version}, written ${index.date} UTC` : ""}
+        {index ? `Written by embark ${index.version}, ${index.date} UTC. Scores are in points, of which 100 are perfect; intervals are at 95 %.` : ""}
       </footer>
     </>
   );

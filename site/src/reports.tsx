@@ -6,6 +6,7 @@ import { plain } from "./format";
 import { Loading, Notes } from "./parts";
 import { whole } from "./url";
 
+const NUMBERS = /^[\d.,<±+−–[\]\s%-]*$/; // what is written to the right of its column
 const KINDS: Record<string, string> = { doctor: "doctor", verify: "verify", omni: "OmniSET", ark: "ARK" };
 
 export function Reports({ reports, open = false }: { reports: ReportEntry[]; open?: boolean }) {
@@ -66,14 +67,14 @@ function Section({ section, name }: { section: ReportSection; name: string }) {
       <div class="scroll low" tabIndex={0} role="region" aria-label={plain(name)}>
         <table>
           <thead>
-            <tr>{section.columns.map((column, number) => <th scope="col" key={number}>{plain(column) || <span class="unseen">verdict</span>}</th>)}</tr>
+            <tr>{section.columns.map((column, number) => <th scope="col" key={number} class={section.rows.every(([, , cells]) => NUMBERS.test(cells[number] ?? "")) ? "" : "words"}>{plain(column) || <span class="unseen">verdict</span>}</th>)}</tr>
           </thead>
           <tbody>
             {rows.map(({ row: [, total, cells], heading }, number) => (
               <>
                 {heading && <tr key={`${number}h`}><th scope="rowgroup" colSpan={section.columns.length}>{plain(heading)}</th></tr>}
                 <tr key={number} class={total ? "total" : ""}>
-                  {cells.map((cell, column) => <td key={column} class={/^[\d.,<±+−–[\]\s%-]*$/.test(cell) ? "" : "words"}>{plain(cell)}</td>)}
+                  {cells.map((cell, column) => <td key={column} class={NUMBERS.test(cell) ? "" : "words"}>{plain(cell)}</td>)}
                 </tr>
               </>
             ))}

@@ -24,10 +24,12 @@ MIEB = "#/board/MIEB(Multilingual)"
 VIEWS = (
     "#/board/Pocket",
     MIEB,
+    f"{MIEB}?cols=VisionCentricQA",
     "#/plots/MIEB(Multilingual)?plot=parameters",
     "#/plots/MIEB(Multilingual)?plot=profile",
     "#/plots/MIEB(Multilingual)?plot=profile&shape=radar",
     "#/plots/MIEB(Multilingual)?plot=scaling",
+    "#/plots/MIEB(Multilingual)?plot=correlation",
     "#/plots/MIEB(Multilingual)?plot=languages",
     "#/plots/MIEB(Multilingual)?plot=spread",
     "#/compare/Pocket?task=PocketFlagCapital",
@@ -132,6 +134,63 @@ def test_ranks_have_bars_and_errata_footnotes(page: Path, opened: Opened) -> Non
     assert "tie group" in (tab.locator("td.rank svg").first.get_attribute("aria-label") or "")
     assert tab.locator("ol.footnotes li").count() > 0
     assert tab.locator("td sup").count() > 0
+
+
+def test_a_board_says_who_leads_and_what_its_signs_mean(page: Path, opened: Opened) -> None:
+    tab = opened(page, MIEB)
+    models(tab)
+    finding = tab.locator(".finding").inner_text()
+    assert re.fullmatch(
+        r"voyage-multimodal-3 leads with 63.8 points, but \d+ others cannot be told apart from it: "
+        r"its rank lies between 1 and \d+ \(95 %\)\.",
+        finding,
+    )
+    legend = tab.locator(".legend").inner_text()
+    for words in ("95 % interval", "cannot be told apart", "worst to best of the column", "footnote"):
+        assert words in legend
+
+
+def test_groups_stand_above_their_tasks_which_lead_to_their_pages(page: Path, opened: Opened) -> None:
+    tab = opened(page, f"{MIEB}?cols=all")
+    models(tab)
+    widths = tab.locator("tr.spans th").evaluate_all("heads => heads.map(head => [head.innerText, head.colSpan])")
+    groups = dict(widths[1:])
+    assert len(groups) == len(widths) - 1  # the tasks of a group lie side by side
+    assert groups["ImageClustering"] == 5
+    assert sum(groups.values()) == 130
+    tab.get_by_role("link", name="About CVBenchCount", exact=True).focus()  # beneath the names, unless one scrolls
+    tab.keyboard.press("Enter")
+    tab.get_by_role("heading", name="CVBenchCount").wait_for()
+    assert opened(page, MIEB).locator("tr.spans").count() == 0
+
+
+def test_filters_are_cleared_and_pinned_models_compared(page: Path, opened: Opened) -> None:
+    tab = opened(page, f"{MIEB}?q=siglip&size=100–500 M&sort=model&dir=asc")
+    few = models(tab)
+    tab.get_by_role("button", name=f"Pin {few[0]}", exact=True).click()
+    assert tab.get_by_role("link", name="Compare the").count() == 0
+    tab.get_by_role("button", name=f"Pin {few[1]}", exact=True).click()
+    tab.get_by_role("button", name="Clear filters").click()
+    assert len(models(tab)) == 48
+    assert models(tab)[:2] == few[:2]
+    assert "sort=model" in tab.url
+    tab.get_by_role("link", name="Compare the 2 pinned").click()
+    tab.get_by_role("heading", name=" against ".join(name.rpartition("/")[2] for name in few[:2])).wait_for()
+
+
+def test_a_comparison_shows_flips_before_a_task_is_chosen(page: Path, opened: Opened) -> None:
+    tab = opened(page, "#/compare/Pocket")
+    tab.locator("#flips article").first.wait_for()
+    assert tab.get_by_role("img", name=re.compile("^pocket better on")).count() == 1
+    tab.get_by_label("Model 3").locator("option").first.wait_for(state="attached")
+    assert tab.get_by_label("Model 3").locator("option").first.inner_text() == "add a model"
+
+
+def test_languages_have_their_names(page: Path, opened: Opened) -> None:
+    tab = opened(page, "#/plots/MIEB(Multilingual)?plot=languages")
+    tab.get_by_role("rowheader", name="French fra").wait_for()
+    tab.get_by_role("link", name="Scaling").click()
+    tab.get_by_text("for ten times the parameters").first.wait_for()
 
 
 def test_csv_and_latex_are_copied(page: Path, opened: Opened) -> None:
@@ -396,7 +455,7 @@ def test_odd_names_break_no_view(
         tab.get_by_text(name.strip("\ud800")[:5]).first.wait_for(state="attached")
         assert tab.evaluate("document.documentElement.scrollWidth") <= 376, place
     tab = opened(folder, "#/model")
-    tab.locator("ul.names a").first.click()
+    tab.locator("table.board tbody a").first.click()
     tab.get_by_role("heading", name="Card").wait_for()
 
 

@@ -2,8 +2,8 @@
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { Board, Column, Index, Models } from "../data";
 import { useData } from "../data";
-import { amount, counted, csv, latex, plain, points } from "../format";
-import { Choice, CopyButton, Loading, Notes } from "../parts";
+import { amount, counted, csv, latex, plain, points, short } from "../format";
+import { Broken, Choice, CopyButton, Head, Loading, ModelName, Notes } from "../parts";
 import { address, setParams, usePlace } from "../url";
 
 const SIZES: [string, number, number][] = [
@@ -20,25 +20,17 @@ export function BoardView({ index }: { index: Index }) {
   const entry = index.boards.find((board) => board.name === name);
   const board = useData<Board>(entry ? `board/${entry.file}` : null);
   const models = useData<Models>("models");
-  const heading = (
-    <header class="head">
-      <h1>Leaderboard</h1>
-      <Choice
-        label="Benchmark"
-        value={name}
-        options={index.boards.map((other) => other.name)}
-        onChange={(value) => (location.hash = address("board", value))}
-      />
-      <p class="hint">
-        {entry?.size}
-        {entry?.about ? ` · ${entry.about}` : ""}
-      </p>
-    </header>
-  );
   return (
     <>
-      {heading}
-      {!entry ? <p>There is no board of that name.</p> : board && models ? <Table board={board} models={models} /> : <Loading data={board} />}
+      <Head view="Leaderboard" title={entry?.name} lead={entry && `${entry.about} ${entry.size}.`}>
+        <Choice
+          label="Benchmark"
+          value={name}
+          options={index.boards.map((other) => other.name)}
+          onChange={(value) => (location.hash = address("board", value))}
+        />
+      </Head>
+      {!entry ? <p>There is no board of that name.</p> : board && models ? <Table board={board} models={models} index={index} /> : <Loading data={board} />}
     </>
   );
 }
@@ -48,7 +40,7 @@ interface Line {
   facts: number; // of the models, or -1
 }
 
-function Table({ board, models }: { board: Board; models: Models }) {
+function Table({ board, models, index }: { board: Board; models: Models; index: Index }) {
   const { params } = usePlace();
   const get = (name: string): string => params.get(name) ?? "";
   const body = useRef<HTMLTableSectionElement>(null);
@@ -97,14 +89,17 @@ function Table({ board, models }: { board: Board; models: Models }) {
     const next = sort !== name ? first : get("dir") === first ? (first === "asc" ? "desc" : "asc") : "";
     setParams(next ? { sort: name, dir: next } : { sort: "", dir: "" });
   };
-  const head = (name: string, label: string, title = ""): preact.JSX.Element => (
-    <th scope="col" aria-sort={sorted(name)} title={title} key={name} class={name === "model" ? "name" : ""}>
+  const head = (name: string, label: string, title = "", kind = "", task = ""): preact.JSX.Element => (
+    <th scope="col" aria-sort={sorted(name)} title={title} key={name} class={name === "model" ? "name" : kind}>
       <button type="button" onClick={() => toggle(name)}>
         <Broken text={plain(label)} />
         <span aria-hidden="true">{sort === name ? (sign > 0 ? " ▲" : " ▼") : ""}</span>
       </button>
+      {task && <a class="about" href={address("task", task)} title={`About ${plain(task)}`} aria-label={`About ${plain(task)}`}><i>i</i></a>}
     </th>
   );
+  const spans = spansOf(board, columns);
+  const narrowed = ["q", "family", "type", "size", "modality", "access", "source"].filter(get);
   const pin = (label: string): void =>
     setParams({ pin: (pins.includes(label) ? pins.filter((other) => other !== label) : [...pins, label]).join("\n") });
 
@@ -140,6 +135,7 @@ function Table({ board, models }: { board: Board; models: Models }) {
     ]);
   return (
     <>
+      <Finding board={board} />
       <details class="tools" open={innerWidth > 700}>
         <summary>Search, filters and columns</summary>
         <div class="toolbar" role="search">
@@ -154,24 +150,35 @@ function Table({ board, models }: { board: Board; models: Models }) {
           <Choice label="Modality" value={get("modality")} any options={options(all.flatMap((line) => fact(line, models.modalities) ?? []))} onChange={(value) => setParams({ modality: value })} />
           <Choice label="Access" value={get("access")} any options={["open", "API"]} onChange={(value) => setParams({ access: value })} />
           <Choice label="Scores" value={get("source")} any options={["own", "published"]} onChange={(value) => setParams({ source: value })} />
-          <CopyButton label="Copy CSV" text={() => csv([["rank", "model", "source", ...names], ...rows()])} />
-          <CopyButton label="Copy LaTeX" text={() => latex(["model", ...names], rows().map(([, model, , ...scores]) => [model!, ...scores]))} />
         </div>
       </details>
-      <p class="hint" role="status">
-        {lines.length} of {counted(all.length, "model")}
-        {lines.length < all.length ? "; ranks are among all" : ""}
-      </p>
+      <div class="status">
+        <p class="hint" role="status">
+          {lines.length < all.length ? `${lines.length} of ${counted(all.length, "model")}; ranks are among all` : counted(all.length, "model")}
+        </p>
+        {narrowed.length > 0 && <button type="button" onClick={() => setParams(Object.fromEntries(narrowed.map((filter) => [filter, ""])))}>Clear filters</button>}
+        {pins.length > 1 && pins.length <= 4 && <a class="button first" href={address("compare", board.name, { models: pins.join("\n") })}>Compare the {pins.length} pinned</a>}
+        <CopyButton label="Copy CSV" text={() => csv([["rank", "model", "source", ...names], ...rows()])} />
+        <CopyButton label="Copy LaTeX" text={() => latex(["model", ...names], rows().map(([, model, , ...scores]) => [model!, ...scores]))} />
+      </div>
+      <div class="framed">
       <div class="scroll" tabIndex={0} role="region" aria-label="Table of models">
         <table class="board">
           <thead>
+            {spans.length > 0 && (
+              <tr class="spans">
+                <td class="rank" /><td class="name" /><td class="size" />
+                {spans.map(([group, width], number) => <th scope="colgroup" colSpan={width} key={number}>{group && <span>{plain(group)}</span>}</th>)}
+              </tr>
+            )}
             <tr>
-              <th scope="col" class="rank" title="rank and its 95 % interval; models with a letter in common are tied">#</th>
+              <th scope="col" class="rank" title="rank and its 95 % interval; models with a letter in common are tied">Rank</th>
               {head("model", "Model")}
-              {head("parameters", "Size", "parameters")}
+              {head("parameters", "Size", "parameters", "size")}
               {columns.map((number) => {
                 const column = board.columns[number]!;
-                return head(key(column), column.name, column.metric ?? column.kind);
+                const task = column.kind === "task" && index.tasks.name.includes(column.name) ? column.name : "";
+                return head(key(column), column.name, about(column), column.kind, task);
               })}
             </tr>
           </thead>
@@ -188,10 +195,10 @@ function Table({ board, models }: { board: Board; models: Models }) {
                     <button type="button" class="pin" aria-pressed={pinned(line)} aria-label={`Pin ${plain(label)}`} onClick={() => pin(label)}>
                       {pinned(line) ? "★" : "☆"}
                     </button>
-                    <a href={address("model", board.models.name[line.row]!)}>{plain(label)}</a>
-                    {own ? <span class="tag">yours</span> : board.models.source[line.row] !== "published" ? <span class="tag">{plain(board.models.source[line.row]!)}</span> : null}
+                    <a href={address("model", board.models.name[line.row]!)} title={plain(label)}><ModelName label={label} /></a>
+                    {own ? <span class="tag yours">yours</span> : board.models.source[line.row] !== "published" ? <span class="tag">{plain(board.models.source[line.row]!)}</span> : null}
                   </th>
-                  <td class="number">{amount(fact(line, models.parameters))}</td>
+                  <td class="size">{amount(fact(line, models.parameters))}</td>
                   {columns.map((number, at) => (
                     <Cell board={board} cell={line.row * width + number} range={ranges[at]!} footnotes={footnotes} />
                   ))}
@@ -201,7 +208,9 @@ function Table({ board, models }: { board: Board; models: Models }) {
           </tbody>
         </table>
       </div>
-      {lines.length === 0 && <p>No model passes the filters.</p>}
+      {lines.length === 0 && <p class="hint">No model passes the filters.</p>}
+      <Legend board={board} columns={columns} partial={lines.some((line) => columns.some((number) => board.partial[line.row * width + number]))} marked={footnotes.size > 0} />
+      </div>
       <ol class="footnotes" type="a">
         {[...footnotes.keys()].map((number) => (
           <li key={number}>{plain(board.footnotes[number]!)}</li>
@@ -215,30 +224,84 @@ function Table({ board, models }: { board: Board; models: Models }) {
   );
 }
 
-/** A name that may be broken between its words: ImageClustering, patch14-384. */
-function Broken({ text }: { text: string }) {
+/** Who leads, by how much, and who cannot be told apart from it. */
+function Finding({ board }: { board: Board }) {
+  const first = board.models.rank.indexOf(1);
+  const total = board.columns.findIndex((column) => column.kind === "total");
+  const score = board.values[first * board.columns.length + total];
+  if (first < 0 || total < 0 || typeof score !== "number" || board.models.name.length < 2) return null;
+  const [low, high] = [board.models.low[first], board.models.high[first]];
+  const letters = [...(board.models.tie[first] ?? "")];
+  const tied = board.models.tie.filter((tie, row) => row !== first && letters.some((letter) => tie.includes(letter))).length;
   return (
-    <>
-      {text.split(/(?<=[a-z0-9])(?=[A-Z])|(?<=[-_/])|(?=\()/).map((piece, number) => (
-        <>
-          {number > 0 && <wbr />}
-          {piece}
-        </>
-      ))}
-    </>
+    <p class="finding">
+      <b>{plain(short(board.models.label[first]!))}</b> leads with <b>{points(score)}</b> points
+      {tied ? `, but ${counted(tied, "other")} cannot be told apart from it` : letters.length ? ", and no other model is tied with it" : ""}
+      {typeof low === "number" && typeof high === "number" && high > low ? `: its rank lies between ${low} and ${high} (95 %).` : "."}
+    </p>
+  );
+}
+
+/** What bars, letters, colors and signs of the table mean. */
+function Legend({ board, columns, partial, marked }: { board: Board; columns: number[]; partial: boolean; marked: boolean }) {
+  return (
+    <ul class="legend">
+      {board.models.low.some((low) => low !== null) && (
+        <li>
+          <svg viewBox="0 0 60 10" width="60" height="10" aria-hidden="true">
+            <rect class="track" x="0" y="4" width="60" height="2" /><rect class="interval tie0" x="8" y="2" width="30" height="6" rx="2" /><rect class="mark" x="18" y="0" width="2" height="10" />
+          </svg>
+          <span>rank (line) and its 95 % interval (bar), the first on the left</span>
+        </li>
+      )}
+      {board.models.tie.some(Boolean) && <li><span class="letters tie0">A</span> <span>models with a letter in common cannot be told apart</span></li>}
+      {columns.length > 0 && (
+        <li>
+          <span class="ramp" aria-hidden="true">{Array.from({ length: HEATS }, (_, heat) => <i key={heat} class={`h${heat}`} />)}</span>
+          <span>worst to best of the column, the best in <b>bold</b></span>
+        </li>
+      )}
+      {partial && <li><span><b>*</b> mean of a part of the tasks</span></li>}
+      {marked && <li><span><b><sup>a</sup></b> footnote, below the table</span></li>}
+    </ul>
   );
 }
 
 const key = (column: Column): string => `${column.kind}:${column.name}`;
 
+function about(column: Column): string {
+  if (column.kind === "total") return "the total, by the rule of the benchmark";
+  if (column.kind === "group") return "mean of a group of tasks";
+  return `${column.metric ?? ""}${typeof column.chance === "number" ? `; by chance ${points(column.chance)}` : ""}`;
+}
+
+/** The columns that are chosen, tasks of a group side by side. */
 function shownColumns(board: Board, cols: string): number[] {
+  const groups = board.columns.filter((column) => column.kind === "group").map((column) => column.name);
+  const place = (number: number): number => (board.columns[number]!.kind === "task" ? groups.indexOf(groupOf(board.columns[number]!)) : -1);
   const numbers = board.columns.map((_, number) => number);
-  return numbers.filter((number) => {
-    const column = board.columns[number]!;
-    if (column.kind === "total") return true;
-    if (column.kind === "group") return cols === "groups" || column.name === cols;
-    return cols === "all" || (column.groups ?? []).includes(cols);
-  });
+  return numbers
+    .filter((number) => {
+      const column = board.columns[number]!;
+      if (column.kind === "total") return true;
+      if (column.kind === "group") return cols === "groups" || column.name === cols;
+      return cols === "all" || (column.groups ?? []).includes(cols);
+    })
+    .sort((a, b) => place(a) - place(b) || a - b);
+}
+
+const groupOf = (column: Column): string => (column.kind === "task" ? (column.groups?.[0] ?? "") : "");
+
+/** The groups above the columns, each with how many columns it spans; none where no tasks are shown. */
+function spansOf(board: Board, columns: number[]): [string, number][] {
+  const spans: [string, number][] = [];
+  for (const number of columns) {
+    const group = groupOf(board.columns[number]!);
+    const last = spans[spans.length - 1];
+    if (last && last[0] === group) last[1]++;
+    else spans.push([group, 1]);
+  }
+  return spans.some(([group]) => group) ? spans : [];
 }
 
 function compare(a: number | string | null, b: number | string | null, sign: number): number {
@@ -272,7 +335,8 @@ const letter = (number: number): string =>
 
 function Cell({ board, cell, range, footnotes }: { board: Board; cell: number; range: [number, number]; footnotes: Map<number, string> }) {
   const value = board.values[cell];
-  if (value === null || value === undefined) return <td class="empty">–</td>;
+  const total = board.columns[cell % board.columns.length]!.kind === "total";
+  if (value === null || value === undefined) return <td class={total ? "empty total" : "empty"}>–</td>;
   const heat = range[1] > range[0] ? Math.round(((value - range[0]) / (range[1] - range[0])) * (HEATS - 1)) : 0;
   const low = board.low?.[cell];
   const high = board.high?.[cell];
@@ -280,7 +344,7 @@ function Cell({ board, cell, range, footnotes }: { board: Board; cell: number; r
   const partial = board.partial[cell];
   const title = [low !== null && low !== undefined ? `95 %: ${points(low)} – ${points(high)}` : "", partial ? `${partial} tasks` : ""].filter(Boolean).join("; ");
   return (
-    <td class={`score h${heat}${value === range[1] ? " best" : ""}`} title={title || undefined}>
+    <td class={`score h${heat}${value === range[1] ? " best" : ""}${total ? " total" : ""}`} title={title || undefined}>
       {points(value)}
       {partial && <span class="part" aria-label={`over ${partial} tasks`}>*</span>}
       {marks && <sup>{marks}</sup>}

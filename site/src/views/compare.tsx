@@ -1,13 +1,15 @@
 // Two to four models: differences with intervals by task and category, and the items that only one gets right.
+import { useEffect, useRef } from "preact/hooks";
 import type { Board, Index, Items, Pair, Tally } from "../data";
 import { useData } from "../data";
-import { Difference } from "../charts";
-import { plain, points, short, signed } from "../format";
+import { Difference, Scale, scaleEnd } from "../charts";
+import { counted, plain, points, short, signed } from "../format";
 import { Gallery } from "../items";
-import { Choice, Loading } from "../parts";
+import { Broken, Choice, Head, Loading } from "../parts";
 import { address, setParams, usePlace } from "../url";
 
 const MOST = 4;
+const VERDICTS: Record<string, string> = { win: "better", loss: "worse", tie: "tied" };
 
 export function CompareView({ index }: { index: Index }) {
   const { name, params } = usePlace();
@@ -25,26 +27,26 @@ export function CompareView({ index }: { index: Index }) {
     setParams({ models: next.filter(Boolean).join("\n"), task: "" });
   };
   const others = chosen.slice(1).map((b) => ({ b, pair: (pairs ?? []).map((pair) => oriented(pair, chosen[0]!, b)).find(Boolean) ?? null }));
-  const task = params.get("task") ?? "";
+  const first = others.find(({ pair }) => pair)?.pair?.tasks.task.find((name) => index.items[name]) ?? "";
+  const task = params.get("task") || first; // without a choice, items of one task show what there is to see
   return (
     <>
-      <header class="head">
-        <h1>Compare</h1>
+      <Head view="Compare" title={entry.name} lead="Two to four models side by side: where they differ by more than chance, and the very items that only one of them gets right.">
         <Choice label="Benchmark" value={entry.name} options={index.boards.map((other) => other.name)} onChange={(value) => (location.hash = address("compare", value))} />
         {[...chosen, ...(chosen.length < MOST ? [""] : [])].map((label, place) => (
-          <Choice key={place} label={place ? `Model ${place + 1}` : "Model"} value={label} any={place > 1 || !label} options={labels} onChange={(value) => choose(place, value)} />
+          <Choice key={place} label={place ? `Model ${place + 1}` : "Model"} value={label} any={place > 1 || !label ? (label ? "none" : "add a model") : false} options={labels} onChange={(value) => choose(place, value)} />
         ))}
-      </header>
+      </Head>
       {!others.length && <p class="hint">{labels.length < 2 ? "The board has one model: there is nothing to compare it with." : "Choose a second model."}</p>}
       {others.map(({ b, pair }) => (
-        <section key={b}>
+        <section key={b} class="pair">
           <h2>
-            {plain(short(chosen[0]!))} − {plain(short(b))}
+            {plain(short(chosen[0]!))} against {plain(short(b))}
           </h2>
           {pair ? <Differences pair={pair} task={task} /> : <Plain board={board} a={chosen[0]!} b={b} />}
         </section>
       ))}
-      {task && index.items[task] && <Flips file={index.items[task]!} models={chosen} />}
+      {task && index.items[task] && <Flips file={index.items[task]!} models={chosen} asked={params.get("task") ?? ""} />}
     </>
   );
 }
@@ -71,26 +73,27 @@ function oriented(pair: Pair, a: string, b: string): Pair | null {
 function Differences({ pair, task }: { pair: Pair; task: string }) {
   const { tasks } = pair;
   const rows = tasks.task.map((_, row) => row).sort((x, y) => tasks.a[y]! - tasks.b[y]! - (tasks.a[x]! - tasks.b[x]!));
-  const most = Math.max(100, ...rows.flatMap((row) => [Math.abs(tasks.low[row] ?? 0), Math.abs(tasks.high[row] ?? 0), Math.abs(tasks.a[row]! - tasks.b[row]!)]));
+  const most = scaleEnd(rows.map((row) => tasks.a[row]! - tasks.b[row]!));
   const line = (name: string, difference: number, low: number | null, high: number | null): preact.JSX.Element => (
     <Difference value={difference} low={low} high={high} most={most} label={`${name}: ${signed(difference)}${low === null ? "" : `, 95 %: ${signed(low)} to ${signed(high!)}`}`} />
   );
   return (
     <>
       {pair.sentence && <p>{plain(pair.sentence)}</p>}
+      <Sum tally={pair.total} a={short(pair.a)} b={short(pair.b)} />
       <div class="side">
-        <div class="scroll" tabIndex={0} role="region" aria-label={`Differences to ${plain(pair.b)} by category`}>
+        <div class="scroll less" tabIndex={0} role="region" aria-label={`Differences to ${plain(pair.b)} by category`}>
           <table>
             <thead>
-              <tr><th scope="col">Category</th><th scope="col">better</th><th scope="col">tie</th><th scope="col">worse</th><th scope="col">mean</th><th scope="col">95 %</th></tr>
+              <tr><th scope="col">Category</th><th scope="col">better</th><th scope="col">tied</th><th scope="col">worse</th><th scope="col" title="mean of the differences of the tasks">mean</th><th scope="col"><Scale most={most} /></th></tr>
             </thead>
             <tbody>
               {[...pair.categories, ["all", pair.total] as [string, Tally]].map(([name, tally]) => (
-                <tr key={name}>
+                <tr key={name} class={name === "all" ? "total" : ""}>
                   <th scope="row">{plain(name)}</th>
                   <td>{tally.wins}</td><td>{tally.ties}</td><td>{tally.losses}</td>
                   <td>{signed(tally.difference)}</td>
-                  <td>{line(name, tally.difference, tally.low, tally.high)}</td>
+                  <td class="drawn">{line(name, tally.difference, tally.low, tally.high)}</td>
                 </tr>
               ))}
             </tbody>
@@ -99,21 +102,21 @@ function Differences({ pair, task }: { pair: Pair; task: string }) {
         <div class="scroll" tabIndex={0} role="region" aria-label={`Differences to ${plain(pair.b)} by task`}>
           <table>
             <thead>
-              <tr><th scope="col">Task</th><th scope="col">{plain(short(pair.a))}</th><th scope="col">{plain(short(pair.b))}</th><th scope="col">difference</th><th scope="col">95 %</th><th scope="col">p (Holm)</th><th scope="col">verdict</th></tr>
+              <tr><th scope="col">Task</th><th scope="col">{plain(short(pair.a))}</th><th scope="col">{plain(short(pair.b))}</th><th scope="col">difference</th><th scope="col"><Scale most={most} /></th><th scope="col" title="how likely so large a difference is by chance, corrected for the number of tasks">p (Holm)</th><th scope="col">verdict</th></tr>
             </thead>
             <tbody>
               {rows.map((row) => (
                 <tr key={row} class={tasks.task[row] === task ? "pinned" : ""}>
                   <th scope="row">
                     <button type="button" class="link" aria-pressed={tasks.task[row] === task} onClick={() => setParams({ task: tasks.task[row]! })}>
-                      {plain(tasks.task[row]!)}
+                      <Broken text={plain(tasks.task[row]!)} />
                     </button>
                   </th>
                   <td>{points(tasks.a[row])}</td><td>{points(tasks.b[row])}</td>
                   <td>{signed(tasks.a[row]! - tasks.b[row]!)}</td>
-                  <td>{line(tasks.task[row]!, tasks.a[row]! - tasks.b[row]!, tasks.low[row] ?? null, tasks.high[row] ?? null)}</td>
+                  <td class="drawn">{line(tasks.task[row]!, tasks.a[row]! - tasks.b[row]!, tasks.low[row] ?? null, tasks.high[row] ?? null)}</td>
                   <td>{tasks.holm[row] === null ? "" : tasks.holm[row]! < 0.0001 ? "<0.0001" : tasks.holm[row]!.toFixed(4)}</td>
-                  <td class={tasks.verdict[row]}>{tasks.verdict[row]}</td>
+                  <td class={tasks.verdict[row]}>{VERDICTS[tasks.verdict[row]!] ?? tasks.verdict[row]}</td>
                 </tr>
               ))}
             </tbody>
@@ -121,8 +124,24 @@ function Differences({ pair, task }: { pair: Pair; task: string }) {
         </div>
       </div>
       {pair.refused.length > 0 && <p class="hint">Not comparable: {pair.refused.map(([name, why]) => `${plain(name)} (${plain(why)})`).join("; ")}</p>}
-      <p class="hint">A task's name shows the items that only one of them gets right.</p>
+      <p class="hint">Differences in points: a bar to the right is in favour of {plain(short(pair.a))}; the thin line is the 95 % interval. Click a task to see the items that only one of them gets right.</p>
     </>
+  );
+}
+
+/** On how many tasks a is better, tied or worse, as one bar. */
+function Sum({ tally, a, b }: { tally: Tally; a: string; b: string }) {
+  const parts = [
+    ["wins", tally.wins, `${plain(a)} better on ${counted(tally.wins, "task")}`],
+    ["ties", tally.ties, `${tally.ties} tied`],
+    ["losses", tally.losses, `${plain(b)} better on ${counted(tally.losses, "task")}`],
+  ] as const;
+  return (
+    <div class="sum" role="img" aria-label={parts.map(([, , words]) => words).join(", ")}>
+      {parts.filter(([, count]) => count).map(([kind, count, words]) => (
+        <span key={kind} class={kind} title={words} style={{ flex: `${count} 1 0` }}>{count > (kind === "ties" ? 0.1 : 0.35) * (tally.wins + tally.ties + tally.losses) ? words : count}</span>
+      ))}
+    </div>
   );
 }
 
@@ -132,18 +151,18 @@ function Plain({ board, a, b }: { board: Board; a: string; b: string }) {
   const [row, other] = [board.models.label.indexOf(a), board.models.label.indexOf(b)];
   const columns = board.columns.map((column, number) => ({ column, x: board.values[row * width + number], y: board.values[other * width + number] }));
   const both = columns.filter(({ x, y }) => typeof x === "number" && typeof y === "number") as { column: (typeof columns)[0]["column"]; x: number; y: number }[];
-  const most = Math.max(100, ...both.map(({ x, y }) => Math.abs(x - y)));
+  const most = scaleEnd(both.map(({ x, y }) => x - y));
   return (
     <>
       <p class="hint">Published scores come without items, so these differences have no intervals.</p>
       <div class="scroll" tabIndex={0} role="region" aria-label={`Differences to ${plain(b)}`}>
         <table>
-          <thead><tr><th scope="col">Column</th><th scope="col">{plain(short(a))}</th><th scope="col">{plain(short(b))}</th><th scope="col">difference</th><th scope="col">drawn</th></tr></thead>
+          <thead><tr><th scope="col">Column</th><th scope="col">{plain(short(a))}</th><th scope="col">{plain(short(b))}</th><th scope="col">difference</th><th scope="col"><Scale most={most} /></th></tr></thead>
           <tbody>
             {both.map(({ column, x, y }) => (
               <tr key={column.kind + column.name}>
-                <th scope="row">{plain(column.name)}</th><td>{points(x)}</td><td>{points(y)}</td><td>{signed(x - y)}</td>
-                <td><Difference value={x - y} low={null} high={null} most={most} label={`${column.name}: ${signed(x - y)}`} /></td>
+                <th scope="row"><Broken text={plain(column.name)} /></th><td>{points(x)}</td><td>{points(y)}</td><td>{signed(x - y)}</td>
+                <td class="drawn"><Difference value={x - y} low={null} high={null} most={most} label={`${column.name}: ${signed(x - y)}`} /></td>
               </tr>
             ))}
           </tbody>
@@ -153,14 +172,21 @@ function Plain({ board, a, b }: { board: Board; a: string; b: string }) {
   );
 }
 
-function Flips({ file, models }: { file: string; models: string[] }) {
+function Flips({ file, models, asked }: { file: string; models: string[]; asked: string }) {
   const items = useData<Items>(`items/${file}`);
+  const place = useRef<HTMLElement>(null);
+  const before = useRef(asked);
+  useEffect(() => {
+    if (items && asked !== before.current) place.current?.scrollIntoView({ block: "start" }); // a task was clicked, far above
+    if (items) before.current = asked;
+  }, [items, asked]);
   if (!items) return <Loading data={items} />;
   const numbers = models.map((label) => items.models.indexOf(label)).filter((number) => number >= 0);
   const shown = items.flips.filter((flip) => numbers.includes(flip.a) && numbers.includes(flip.b));
   return (
-    <section id="flips">
-      <h2>Flips of {plain(items.task)}</h2>
+    <section id="flips" ref={place}>
+      <h2>Flips of <a href={address("task", items.task)}>{plain(items.task)}</a></h2>
+      <p class="hint">Items that one model gets right and the other wrong, with the right answer and the five best answers of each model, by similarity.</p>
       {items.note && <p class="hint">{plain(items.note)}</p>}
       {shown.map((flip) =>
         ([[flip.a, flip.only_a, flip.count_a], [flip.b, flip.only_b, flip.count_b]] as const).map(([model, only, count]) => (

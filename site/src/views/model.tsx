@@ -1,10 +1,10 @@
 // A model: its card, its place on every board, where it is strong and weak against models of like size, and its failures.
 import type { Board, Index, Items, Models } from "../data";
 import { useData } from "../data";
-import { Difference } from "../charts";
+import { Difference, Scale, scaleEnd } from "../charts";
 import { amount, counted, plain, points, signed } from "../format";
 import { Gallery } from "../items";
-import { Choice, Facts, Loading } from "../parts";
+import { Broken, Choice, Facts, Head, Loading, ModelName, Tiles } from "../parts";
 import { Reports } from "../reports";
 import { address, setParams, usePlace, whole } from "../url";
 
@@ -25,20 +25,30 @@ function List({ models, query }: { models: Models; query: string }) {
   const numbers = models.name.map((_, number) => number).filter((number) => `${models.name[number]} ${models.family[number]}`.toLowerCase().includes(wanted));
   return (
     <>
-      <h1>Models</h1>
-      <label>
-        Search
-        <input type="search" value={query} onInput={(event) => setParams({ q: event.currentTarget.value })} />
-      </label>
+      <Head view="Models" lead="Every model that has a score on this page: what it is, what it takes, and where it stands.">
+        <label>
+          Search
+          <input type="search" value={query} onInput={(event) => setParams({ q: event.currentTarget.value })} />
+        </label>
+      </Head>
       <p class="hint" role="status">{numbers.length} of {counted(models.name.length, "model")}</p>
-      <ul class="names">
-        {numbers.map((number) => (
-          <li key={number}>
-            <a href={address("model", models.name[number]!)}>{plain(models.name[number]!)}</a>{" "}
-            <small>{[models.family[number], models.type[number], amount(models.parameters[number])].filter(Boolean).join(", ")}</small>
-          </li>
-        ))}
-      </ul>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Models">
+        <table class="board whole">
+          <thead>
+            <tr><th scope="col" class="name">Model</th><th scope="col">Parameters</th><th scope="col">Dimension</th>{["Family", "Type", "Takes", "Access"].map((head) => <th scope="col" class="words" key={head}>{head}</th>)}</tr>
+          </thead>
+          <tbody>
+            {numbers.map((number) => (
+              <tr key={number}>
+                <th scope="row" class="name"><a href={address("model", models.name[number]!)}><ModelName label={models.name[number]!} /></a></th>
+                <td>{amount(models.parameters[number])}</td><td>{models.dim[number]?.toLocaleString("en")}</td>
+                <td class="words">{plain(models.family[number]!)}</td><td class="words">{plain(models.type[number]!)}</td>
+                <td class="words">{models.modalities[number]!.join(", ")}</td><td class="words">{models.access[number]}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
     </>
   );
 }
@@ -46,24 +56,38 @@ function List({ models, query }: { models: Models; query: string }) {
 function Model({ index, models, number }: { index: Index; models: Models; number: number }) {
   const { params } = usePlace();
   const name = models.name[number]!;
-  const seconds = models.seconds[number];
   const boards = index.boards.filter((entry) => entry.models.includes(number));
   const entry = boards.find((board) => board.name === params.get("board")) ?? boards[0];
   const board = useData<Board>(entry ? `board/${entry.file}` : null);
   return (
     <>
-      <header class="head">
-        <h1>{plain(name)}</h1>
+      <Head view="Model" title={name} lead={models.facts[number]!.find(([fact]) => fact === "what")?.[1]}>
         <Choice label="Benchmark" value={entry?.name ?? ""} options={boards.map((other) => other.name)} onChange={(value) => setParams({ board: value })} />
-      </header>
+      </Head>
+      <Tiles tiles={tilesOf(board ?? null, models, number)} />
       {board ? <Standing board={board} models={models} number={number} /> : <Loading data={board} />}
-      {seconds !== null && seconds !== undefined && <p>Embedded {(1000 / seconds).toFixed(0)} items a second on the machine that ran it.</p>}
       <Kept index={index} name={name} />
       <h2>Card</h2>
-      {models.facts[number]!.length ? <Facts facts={models.facts[number]!} /> : <p class="hint">Nobody states a card for this model.</p>}
+      {models.facts[number]!.length ? <div class="card"><Facts facts={models.facts[number]!} /></div> : <p class="hint">Nobody states a card for this model.</p>}
       <Failures index={index} name={name} />
     </>
   );
+}
+
+/** The place on a board, and what the model costs. */
+function tilesOf(board: Board | null, models: Models, number: number): (readonly [string, string, string?])[] {
+  const row = board?.models.name.indexOf(models.name[number]!) ?? -1;
+  const [rank, low, high] = board && row >= 0 ? [board.models.rank[row], board.models.low[row], board.models.high[row]] : [];
+  const seconds = models.seconds[number];
+  const own = board?.models.source[row] === "yours";
+  const totals = board && row >= 0 ? board.columns.flatMap((column, at) => (column.kind === "total" && typeof board.values[row * board.columns.length + at] === "number" ? [[`Score: ${column.name}`, points(board.values[row * board.columns.length + at]), `${own ? "your results" : "published"}, on ${counted(board.models.tasks[row]!, "task")}`] as const] : [])) : [];
+  return [
+    ...(rank ? [[`Rank on ${board!.name}`, `${rank} of ${board!.models.name.length}`, typeof low === "number" ? `95 %: ${low} to ${high}` : ""] as const] : []),
+    ...totals.slice(0, 2),
+    ...(models.parameters[number] ? [["Parameters", amount(models.parameters[number])] as const] : []),
+    ...(models.dim[number] ? [["Dimension", models.dim[number]!.toLocaleString("en")] as const] : []),
+    ...(seconds ? [["Speed", `${Math.round(1000 / seconds).toLocaleString("en")}/s`, "items a second, where it ran"] as const] : []),
+  ];
 }
 
 /** What doctor, verify and diagnoses found out about the model. */
@@ -74,7 +98,7 @@ function Kept({ index, name }: { index: Index; name: string }) {
       <h2>Examined and verified</h2>
       {["doctor", "verify"].map((kind) => {
         const of = reports.filter((report) => report.kind === kind);
-        return of.length ? <Reports key={kind} reports={of} open={kind === "doctor" || of.length === 1} /> : <p class="hint" key={kind}>{kind === "doctor" ? "No examination is kept: embark doctor MODEL --save." : "Nobody has kept whether published scores are reproduced: embark verify -m MODEL -b BENCHMARK --save."}</p>;
+        return of.length ? <Reports key={kind} reports={of} open={kind === "doctor" || of.length === 1} /> : <p class="hint" key={kind}>{kind === "doctor" ? <>No examination is kept. <code>embark doctor {plain(name)} --save</code> makes one.</> : <>Whether published scores are reproduced is not known. <code>embark verify -m {plain(name)} -b BENCHMARK --save</code> finds out.</>}</p>;
       })}
       <Reports reports={reports.filter((report) => !["doctor", "verify"].includes(report.kind))} />
     </section>
@@ -100,19 +124,20 @@ function Standing({ board, models, number }: { board: Board; models: Models; num
     })
     .filter((gap): gap is { column: typeof gap.column; value: number; middle: number } => typeof gap.value === "number" && gap.middle !== undefined);
   const tasks = gaps.filter((gap) => gap.column.kind === "task").sort((a, b) => b.value - b.middle - (a.value - a.middle));
-  const most = Math.max(100, ...gaps.map((gap) => Math.abs(gap.value - gap.middle)));
+  const most = scaleEnd(gaps.map((gap) => gap.value - gap.middle));
   const table = (title: string, shown: typeof gaps): preact.JSX.Element => (
-    <section>
+    <section class="card gaps">
       <h3>{title}</h3>
       {!shown.length && <p class="hint">None.</p>}
       <table>
+        {shown.length > 0 && <thead><tr><th scope="col">{shown[0]!.column.kind === "task" ? "Task" : "Group"}</th><th scope="col">score</th><th scope="col" title="to the median of the others">difference</th><th scope="col"><Scale most={most} /></th></tr></thead>}
         <tbody>
           {shown.map((gap) => (
             <tr key={gap.column.name}>
-              <th scope="row">{gap.column.kind === "task" ? <a href={address("task", gap.column.name)}>{plain(gap.column.name)}</a> : plain(gap.column.name)}</th>
+              <th scope="row">{gap.column.kind === "task" ? <a href={address("task", gap.column.name)}><Broken text={plain(gap.column.name)} /></a> : <Broken text={plain(gap.column.name)} />}</th>
               <td>{points(gap.value)}</td>
               <td>{signed(gap.value - gap.middle)}</td>
-              <td><Difference value={gap.value - gap.middle} low={null} high={null} most={most} label={`${gap.column.name}: ${signed(gap.value - gap.middle)}`} /></td>
+              <td class="drawn"><Difference value={gap.value - gap.middle} low={null} high={null} most={most} label={`${gap.column.name}: ${signed(gap.value - gap.middle)}`} /></td>
             </tr>
           ))}
         </tbody>
@@ -121,7 +146,7 @@ function Standing({ board, models, number }: { board: Board; models: Models; num
   );
   return (
     <>
-      {rows.map(({ row: line }) => (
+      {rows.slice(1).map(({ row: line }) => (
         <p key={line}>
           {board.models.rank[line] === null ? "Not ranked" : `Rank ${board.models.rank[line]}`}
           {board.models.low[line] !== null ? ` (95 %: ${board.models.low[line]} to ${board.models.high[line]})` : ""} of {board.models.name.length} on {plain(board.name)}, {board.models.source[line] === "yours" ? "your" : plain(board.models.source[line]!)} scores
@@ -133,7 +158,7 @@ function Standing({ board, models, number }: { board: Board; models: Models; num
       </p>
       <div class="side">
         {kind === "group" && table("Profile", gaps.filter((gap) => gap.column.kind === "group"))}
-        <div>
+        <div class="stack">
           {table("Strengths", tasks.filter((gap) => gap.value > gap.middle).slice(0, SHOWN))}
           {table("Weaknesses", tasks.filter((gap) => gap.value < gap.middle).slice(-SHOWN).reverse())}
         </div>
@@ -145,14 +170,14 @@ function Standing({ board, models, number }: { board: Board; models: Models; num
 function Failures({ index, name }: { index: Index; name: string }) {
   const { params } = usePlace();
   const tasks = Object.keys(index.items);
-  const task = params.get("task") ?? "";
+  const task = params.get("task") || (tasks[0] ?? "");
   const items = useData<Items>(index.items[task] ? `items/${index.items[task]}` : null);
   const model = items ? items.models.findIndex((label) => label === name || label.startsWith(`${name}@`)) : -1;
   if (!tasks.length) return null;
   return (
     <section>
       <h2>Failures</h2>
-      <Choice label="Task" value={task} any options={tasks} onChange={(value) => setParams({ task: value })} />
+      <Choice label="Task" value={task} options={tasks} onChange={(value) => setParams({ task: value })} />
       {items && model < 0 && <p>There are no results of yours for this model on this task.</p>}
       {items && model >= 0 && (items.failures[model]!.length ? <Gallery items={items} numbers={items.failures[model]!} models={[model]} /> : <p>No item is wrong, or items are neither right nor wrong.</p>)}
     </section>

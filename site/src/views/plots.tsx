@@ -2,21 +2,32 @@
 import type { Board, Column, Index, Plots } from "../data";
 import { useData } from "../data";
 import { Scatter, Wide } from "../charts";
-import { plain, points, short } from "../format";
-import { Choice, Loading } from "../parts";
+import { language, plain, points, SCALE, short, signed, words } from "../format";
+import { Broken, Choice, Head, Loading } from "../parts";
 import { address, setParams, usePlace } from "../url";
 
 const KINDS: [string, string][] = [
-  ["parameters", "score against parameters"],
-  ["dim", "score against dimension"],
-  ["time", "score against time"],
-  ["price", "score against price"],
-  ["profile", "capability profile"],
-  ["scaling", "scaling"],
-  ["correlation", "correlation of tasks"],
-  ["languages", "languages"],
-  ["spread", "spread over models"],
+  ["parameters", "Score and size"],
+  ["dim", "Score and dimension"],
+  ["time", "Score and time"],
+  ["price", "Score and price"],
+  ["profile", "Capability profile"],
+  ["scaling", "Scaling"],
+  ["correlation", "Correlation of tasks"],
+  ["languages", "Languages"],
+  ["spread", "Spread over models"],
 ];
+const LEADS: Record<string, string> = {
+  parameters: "What a score costs in parameters.",
+  dim: "What a score costs in numbers to store for each item.",
+  time: "What a score costs in time to embed.",
+  price: "What a score costs in money.",
+  profile: "What each model is good at: its scores by group of tasks.",
+  scaling: "How much ten times the parameters bring, by category of tasks.",
+  correlation: "Which tasks rank models alike, and so measure the same thing.",
+  languages: "How good the best models are in each language.",
+  spread: "How far models lie apart on each task, and how far from chance.",
+};
 const PROFILES = 6; // models that are drawn unless others are pinned
 
 export function PlotsView({ index }: { index: Index }) {
@@ -31,18 +42,21 @@ export function PlotsView({ index }: { index: Index }) {
   const kind = kinds.some(([other]) => other === params.get("plot")) ? params.get("plot")! : kinds[0]![0];
   return (
     <>
-      <header class="head">
-        <h1>Plots</h1>
+      <Head view="Plots" title={entry.name} lead={LEADS[kind]}>
         <Choice label="Benchmark" value={entry.name} options={entries.map((other) => other.name)} onChange={(value) => (location.hash = address("plots", value, { plot: kind }))} />
-        <Choice label="Plot" value={kind} options={kinds} onChange={(value) => setParams({ plot: value })} />
-      </header>
+      </Head>
+      <nav class="pills" aria-label="Kinds of plots" ref={(pills) => pills?.querySelector("[aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" })}>
+        {kinds.map(([other, label]) => (
+          <a key={other} href={address("plots", entry.name, { ...Object.fromEntries(params), plot: other })} aria-current={other === kind ? "page" : undefined}>{label}</a>
+        ))}
+      </nav>
       <Plot kind={kind} board={board} plots={plots} />
     </>
   );
 }
 
 function has(plots: Plots, kind: string): boolean {
-  if (kind in plots.pareto) return true;
+  if (kind in plots.pareto) return plots.pareto[kind]!.models.length > 1;
   if (kind === "scaling") return plots.scaling.length > 0;
   if (kind === "correlation") return plots.correlation !== null;
   if (kind === "languages") return plots.languages !== null;
@@ -55,9 +69,9 @@ function Plot({ kind, board, plots }: { kind: string; board: Board; plots: Plots
     const dots = front.models.map((model, row) => ({ x: front.costs[row]!, y: front.scores[row]! / 100, label: short(model), strong: front.front[row] }));
     const costs = front.costs.filter((cost) => cost > 0);
     return (
-      <figure>
-        <Scatter dots={dots} x={front.unit} y="total" log={Math.max(...costs) > 4 * Math.min(...costs) && Math.min(...front.costs) > 0} label={`Total against ${front.unit}; models that no other beats in both: ${dots.filter((dot) => dot.strong).map((dot) => dot.label).join(", ")}`} />
-        <figcaption>The line joins the models that no other beats in both. {front.notes.map(plain).join(" ")}</figcaption>
+      <figure class="card">
+        <Scatter dots={dots} x={front.unit} y="total score" log={Math.max(...costs) > 4 * Math.min(...costs) && Math.min(...front.costs) > 0} label={`Total against ${front.unit}; models that no other beats in both: ${dots.filter((dot) => dot.strong).map((dot) => dot.label).join(", ")}`} />
+        <figcaption>A dot is a model; the blue line joins those that no other beats in both. {front.notes.map(plain).join(" ")}</figcaption>
       </figure>
     );
   }
@@ -75,9 +89,9 @@ function Scaling({ plots }: { plots: Plots }) {
         const [low, high] = [Math.min(...trend.sizes), Math.max(...trend.sizes)];
         const at = (size: number): [number, number] => [size, trend.level + trend.slope * Math.log10(size)];
         return (
-          <figure key={trend.group}>
+          <figure key={trend.group} class="card">
             <Scatter dots={trend.models.map((model, row) => ({ x: trend.sizes[row]!, y: trend.scores[row]! / 100, label: short(model) }))} x="parameters (millions)" y={plain(trend.group)} log line={{ from: at(low), to: at(high) }} label={`${trend.group} against size`} small />
-            <figcaption>{plain(trend.group)}: {trend.slope >= 0 ? "+" : ""}{trend.slope.toFixed(1)} points per tenfold (95 %: {trend.low.toFixed(1)} to {trend.high.toFixed(1)})</figcaption>
+            <figcaption><b class={trend.low > 0 ? "win" : trend.high < 0 ? "loss" : "tie"}>{signed(trend.slope * SCALE)} points</b> for ten times the parameters (95 %: {signed(trend.low * SCALE)} to {signed(trend.high * SCALE)})</figcaption>
           </figure>
         );
       })}
@@ -108,7 +122,12 @@ function Correlation({ correlation }: { correlation: NonNullable<Plots["correlat
           ))}
         </svg>
       </div>
-      <figcaption>Spearman correlations over the models that have all tasks; neighbours rank models alike. {new Set(correlation.clusters).size} clusters at 0.8.</figcaption>
+      <ul class="legend">
+        <li>
+          −1 <span class="ramp" aria-hidden="true"><i class="minus" /><i class="minus p75" /><i class="minus p50" /><i class="minus p25" /><i class="p0" /><i class="plus p25" /><i class="plus p50" /><i class="plus p75" /><i class="plus" /></span> +1
+        </li>
+      </ul>
+      <figcaption>Spearman correlations of two tasks over the models that have all tasks; neighbours rank models alike. {new Set(correlation.clusters).size} clusters at 0.8.</figcaption>
     </figure>
   );
 }
@@ -117,12 +136,12 @@ function Languages({ languages }: { languages: NonNullable<Plots["languages"]> }
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Scores by language">
       <table class="board">
-        <thead><tr><th scope="col">Language</th>{languages.models.map((model) => <th scope="col" key={model}>{plain(short(model))}</th>)}</tr></thead>
+        <thead><tr><th scope="col" class="name">Language</th>{languages.models.map((model) => <th scope="col" key={model}><span class="narrow"><Broken text={plain(short(model))} /></span></th>)}</tr></thead>
         <tbody>
           {languages.rows.map((row) => {
             return (
               <tr key={row.language}>
-                <th scope="row" class="name">{plain(row.language)}</th>
+                <th scope="row" class="name">{language(row.language)} <small>{plain(row.language)}</small></th>
                 {row.scores.map((score, number) => (score === null ? <td class="empty" key={number}>–</td> : <td key={number} class={`score h${Math.max(0, Math.min(7, Math.floor(score / 1250)))}`}>{points(score)}</td>))}
               </tr>
             );
@@ -139,13 +158,13 @@ function Spread({ board }: { board: Board }) {
   const tasks = board.columns.map((column, number) => ({ column, number })).filter(({ column }) => column.kind === "task");
   const at = (value: number): number => 285 + (Math.max(-500, value) / 10000) * 540;
   return (
-    <figure>
+    <figure class="card">
       <Wide label="Spread over models">
-      <svg class="chart wide" viewBox={`0 0 840 ${tasks.length * 18 + 30}`} role="img" aria-label={`Scores of ${board.models.name.length} models on each of ${tasks.length} tasks, with chance`}>
+      <svg class="chart long" viewBox={`0 -18 840 ${tasks.length * 18 + 48}`} role="img" aria-label={`Scores of ${board.models.name.length} models on each of ${tasks.length} tasks, with chance`}>
         {[0, 25, 50, 75, 100].map((tick) => (
           <g key={tick}>
             <line class="grid" x1={at(tick * 100)} x2={at(tick * 100)} y1="0" y2={tasks.length * 18 + 6} />
-            <text x={at(tick * 100)} y={tasks.length * 18 + 22} text-anchor="middle">{tick}</text>
+            {[-5, tasks.length * 18 + 22].map((y) => <text key={y} x={at(tick * 100)} y={y} text-anchor="middle">{tick}</text>)}
           </g>
         ))}
         {tasks.map(({ column, number }, line) => (
@@ -162,7 +181,7 @@ function Spread({ board }: { board: Board }) {
         ))}
       </svg>
       </Wide>
-      <figcaption>A dot is a model; the short line is what chance would get.</figcaption>
+      <figcaption>A blue dot is the score of a model; the short red line is what chance would get.</figcaption>
     </figure>
   );
 }
@@ -183,7 +202,7 @@ function Profile({ board }: { board: Board }) {
   const at = (axis: number): number => 40 + (axis / Math.max(1, axes.length - 1)) * 840;
   const up = (value: number): number => 300 - (Math.max(0, value) / 10000) * 280;
   return (
-    <figure>
+    <figure class="card">
       <div class="toolbar">
         <Choice label="Drawn as" value={params.get("shape") ?? ""} options={[["", "lines"], ["radar", "radar"]]} onChange={(shape) => setParams({ shape })} />
         <Choice label="Add a model" value="" any options={board.models.label.filter((label) => !shown.includes(label))} onChange={(label) => label && setParams({ pin: [...shown, label].join("\n") })} />
@@ -193,24 +212,29 @@ function Profile({ board }: { board: Board }) {
           </button>
         ))}
       </div>
-      <Wide label="Capability profile">{params.get("shape") === "radar" ? <Radar board={board} axes={axes} shown={shown} /> : <svg class="chart wide" viewBox="0 0 1010 420" role="img" aria-label={`Scores by group of ${shown.map(short).join(", ")}`}>
+      <Wide label="Capability profile">{params.get("shape") === "radar" ? <Radar board={board} axes={axes} shown={shown} /> : <svg class="chart wide" viewBox="0 0 1010 430" role="img" aria-label={`Scores by group of ${shown.map(short).join(", ")}`}>
         {axes.map(({ column }, axis) => (
           <g key={column.name}>
             <line class="grid" x1={at(axis)} x2={at(axis)} y1="20" y2="300" />
-            <text transform={`translate(${at(axis)},312) rotate(35)`}>{plain(column.name.slice(0, 22))}</text>
+            <text transform={`translate(${at(axis)},316) rotate(32)`}>{plain(words(column.name).slice(0, 32))}</text>
           </g>
         ))}
-        {[0, 50, 100].map((tick) => <text key={tick} x="30" y={up(tick * 100) + 4} text-anchor="end">{tick}</text>)}
+        {[0, 25, 50, 75, 100].map((tick) => (
+          <g key={tick}>
+            <line class="grid" x1="40" x2="880" y1={up(tick * 100)} y2={up(tick * 100)} />
+            <text x="30" y={up(tick * 100) + 4} text-anchor="end">{tick}</text>
+          </g>
+        ))}
         {shown.map((label, number) => {
           const row = board.models.label.indexOf(label);
-          const spots = axes.flatMap(({ number: cell }, axis) => {
+          const spots = axes.flatMap(({ column, number: cell }, axis) => {
             const value = board.values[row * width + cell];
-            return typeof value === "number" ? [{ x: at(axis), y: up(value), value }] : [];
+            return typeof value === "number" ? [{ x: at(axis), y: up(value), value, name: column.name }] : [];
           });
           return (
             <g key={label} class={`line tie${number % 6}`}>
               <path d={spots.map((spot, place) => `${place ? "L" : "M"}${spot.x},${spot.y}`).join("")} />
-              {spots.map((spot, place) => <circle key={place} cx={spot.x} cy={spot.y} r="3.5"><title>{`${plain(label)}: ${points(spot.value)}`}</title></circle>)}
+              {spots.map((spot, place) => <circle key={place} cx={spot.x} cy={spot.y} r="3.5"><title>{`${plain(label)}, ${plain(spot.name)}: ${points(spot.value)}`}</title></circle>)}
             </g>
           );
         })}
@@ -238,7 +262,7 @@ function Radar({ board, axes, shown }: { board: Board; axes: Axis[]; shown: stri
         return (
           <g key={column.name}>
             <line class="grid" x1="350" y1="210" x2={x} y2={y} />
-            <text x={tx} y={ty + 4} text-anchor={anchor}>{plain(column.name.slice(0, 24))}</text>
+            <text x={tx} y={ty + 4} text-anchor={anchor}>{plain(words(column.name).slice(0, 32))}</text>
           </g>
         );
       })}

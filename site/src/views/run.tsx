@@ -4,7 +4,7 @@ import type { Index, Items, Runs, RunState } from "../data";
 import { load, useData } from "../data";
 import { hours, plain, span } from "../format";
 import { Gallery } from "../items";
-import { Choice, Loading, Notes } from "../parts";
+import { Choice, Head, Loading, Notes, Tiles } from "../parts";
 import { Reports } from "../reports";
 import { address, setParams, usePlace } from "../url";
 
@@ -33,8 +33,8 @@ export function RunView({ index }: { index: Index }) {
   const [now, ...earlier] = shown.live;
   return (
     <>
-      <h1>Runs</h1>
-      {now ? <State state={now} /> : <p class="hint">No run of this home has told its state yet.</p>}
+      <Head view="Runs" lead="What was run: how far it is and what holds it back while it goes, then what it cost and where models fail." />
+      {now ? <State state={now} /> : <p class="hint">No run has told its state on this machine yet: <code>embark run</code> starts one, <code>embark serve</code> follows it.</p>}
       {earlier.length > 0 && (
         <details>
           <summary>{earlier.length} earlier {earlier.length === 1 ? "run" : "runs"}</summary>
@@ -42,7 +42,7 @@ export function RunView({ index }: { index: Index }) {
         </details>
       )}
       <h2>Runs with results</h2>
-      {shown.done.length ? <Costs runs={shown.done} /> : <p class="hint">None yet: embark run makes some.</p>}
+      {shown.done.length ? <Costs runs={shown.done} /> : <p class="hint">None yet: <code>embark run</code> makes some.</p>}
       {shown.done[0] && shown.done[0].warnings.length > 0 && (
         <>
           <h2>Warnings of the last run</h2>
@@ -51,7 +51,7 @@ export function RunView({ index }: { index: Index }) {
       )}
       <h2>Reports</h2>
       <Reports reports={index.reports.filter((report) => !report.model || !["doctor", "verify"].includes(report.kind))} />
-      <p class="hint">Sweeps and diagnoses that were kept: embark analyze truncate … --save, embark diagnose omni … --save.</p>
+      <p class="hint">Sweeps and diagnoses that were kept with <code>--save</code>: <code>embark analyze truncate -m MODEL -t TASK --save</code>, <code>embark diagnose omni -m MODEL --save</code>.</p>
       <Failures index={index} />
     </>
   );
@@ -63,8 +63,8 @@ function Costs({ runs }: { runs: Runs["done"] }) {
   return (
     <>
       <div class="scroll low" tabIndex={0} role="region" aria-label="Runs with results">
-        <table>
-          <thead><tr>{heads.map((head) => <th scope="col" key={head}>{head}</th>)}</tr></thead>
+        <table class="whole">
+          <thead><tr>{heads.map((head) => <th scope="col" class={head === "Models" ? "words" : ""} key={head}>{head}</th>)}</tr></thead>
           <tbody>
             {runs.map((run) => (
               <tr key={run.id}>
@@ -88,22 +88,22 @@ function State({ state }: { state: RunState }) {
   const word = state.ended ? "ended" : state.alive ? "running" : "stopped without an end";
   const models = state.models ?? [];
   const title = state.title || (models.length ? `${models.slice(0, 3).join(", ")}${models.length > 3 ? " …" : ""} on ${state.tasks} ${state.tasks === 1 ? "task" : "tasks"}` : `run ${state.id}`);
-  const facts = [
-    span(state.seconds),
-    `${state.embedded.toLocaleString("en")} items embedded`,
-    `${state.reused.toLocaleString("en")} vectors from the store`,
-    `${state.scores.length} scores`,
-    state.cpu_seconds ? `${span(state.cpu_seconds)} of CPU cores` : "",
-    state.gpu_seconds ? `${span(state.gpu_seconds)} of GPUs` : "",
-    state.predicted ? `${span(state.predicted)} predicted` : "",
-    state.status,
+  const vectors = state.embedded + state.reused;
+  const tiles: [string, string, string?][] = [
+    [state.ended ? "Took" : "Running for", span(state.seconds), state.predicted ? `${span(state.predicted)} predicted` : ""],
+    ["Items embedded", state.embedded.toLocaleString("en"), state.seconds > 0 && state.embedded ? `${Math.round(state.embedded / state.seconds).toLocaleString("en")} a second` : ""],
+    ["Vectors from the store", state.reused.toLocaleString("en"), vectors ? `${Math.round((100 * state.reused) / vectors)} % of those needed` : ""],
+    ["Scores", state.scores.length.toLocaleString("en")],
+    ...(state.cpu_seconds ? [["CPU cores", span(state.cpu_seconds)] as [string, string]] : []),
+    ...(state.gpu_seconds ? [["GPUs", span(state.gpu_seconds)] as [string, string]] : []),
   ];
   return (
-    <section class="run" aria-label={`Run ${state.id}`}>
+    <section class="run card" aria-label={`Run ${state.id}`}>
       <h2>
         {plain(title)} <span class={`tag ${state.alive ? "alive" : ""}`} role="status">{word}</span>
       </h2>
-      <p class="hint">{facts.filter(Boolean).map(plain).join(" · ")}</p>
+      <Tiles tiles={tiles} />
+      {state.status && <p class="hint">{plain(state.status)}</p>}
       <table>
         <tbody>
           {state.stages.map((stage) => (
@@ -129,13 +129,13 @@ function State({ state }: { state: RunState }) {
 function Failures({ index }: { index: Index }) {
   const { params } = usePlace();
   const tasks = Object.keys(index.items);
-  const task = params.get("task") ?? "";
+  const task = params.get("task") || (tasks[0] ?? "");
   const items = useData<Items>(index.items[task] ? `items/${index.items[task]}` : null);
   if (!tasks.length) return null;
   return (
     <section>
       <h2>Failures</h2>
-      <Choice label="Task" value={task} any options={tasks} onChange={(value) => setParams({ task: value })} />
+      <Choice label="Task" value={task} options={tasks} onChange={(value) => setParams({ task: value })} />
       {items?.note && <p class="hint">{plain(items.note)}</p>}
       {items?.models.map((model, number) => (
         <section key={model}>

@@ -3,7 +3,8 @@ import type { Board, Index, Items, TaskFacts } from "../data";
 import { useData } from "../data";
 import { counted, plain, points, short } from "../format";
 import { Gallery } from "../items";
-import { Facts, Loading, Notes } from "../parts";
+import { Facts, Head, Loading, ModelName, Notes } from "../parts";
+import { ScoreBar } from "../charts";
 import { address, setParams, usePlace, whole } from "../url";
 
 export function TaskView({ index }: { index: Index }) {
@@ -18,21 +19,39 @@ function List({ index, query }: { index: Index; query: string }) {
   const numbers = index.tasks.name.map((_, number) => number).filter((number) => `${index.tasks.name[number]} ${index.tasks.category[number]}`.toLowerCase().includes(wanted));
   return (
     <>
-      <h1>Tasks</h1>
-      <label>
-        Search
-        <input type="search" value={query} onInput={(event) => setParams({ q: event.currentTarget.value })} />
-      </label>
+      <Head view="Tasks" lead="Every task of the benchmarks on this page: how it is scored, on which data, and how all models do on it.">
+        <label>
+          Search
+          <input type="search" value={query} onInput={(event) => setParams({ q: event.currentTarget.value })} />
+        </label>
+      </Head>
       <p class="hint" role="status">{numbers.length} of {counted(index.tasks.name.length, "task")}</p>
-      <ul class="names">
-        {numbers.map((number) => (
-          <li key={number}>
-            <a href={address("task", index.tasks.name[number]!)}>{plain(index.tasks.name[number]!)}</a> <small>{plain(index.tasks.category[number]!)}</small>
-          </li>
-        ))}
-      </ul>
+      {grouped(numbers, (number) => index.tasks.family[number]!).map(([family, ofFamily]) => (
+        <section class="card" key={family}>
+          <h2>{plain(familyOf(index, ofFamily[0]!))} <small>{counted(ofFamily.length, "task")}</small></h2>
+          <ul class="names">
+            {grouped(ofFamily, (number) => index.tasks.category[number]!).map(([category, tasks]) => (
+              <li key={category}>
+                <h3>{plain(category)}</h3>
+                <ul>{tasks.map((number) => <li key={number}><a href={address("task", index.tasks.name[number]!)}>{plain(index.tasks.name[number]!)}</a></li>)}</ul>
+              </li>
+            ))}
+          </ul>
+        </section>
+      ))}
     </>
   );
+}
+
+/** The name of a task's family, of which the index has the file; one's own families have no benchmark. */
+const familyOf = (index: Index, task: number): string =>
+  index.boards.find((board) => board.family && board.tasks.includes(task))?.family ?? index.tasks.family[task]!.replace(/-[0-9a-f]{6}$/, "");
+
+/** Numbers by a name that each has, in the order in which the names occur first. */
+function grouped(numbers: number[], nameOf: (number: number) => string): [string, number[]][] {
+  const groups = new Map<string, number[]>();
+  for (const number of numbers) groups.set(nameOf(number), [...(groups.get(nameOf(number)) ?? []), number]);
+  return [...groups];
 }
 
 function Task({ index, name, family }: { index: Index; name: string; family: string }) {
@@ -42,14 +61,10 @@ function Task({ index, name, family }: { index: Index; name: string; family: str
   if (!facts) return <Loading data={tasks} />;
   return (
     <>
-      <h1>{plain(name)}</h1>
-      <p class="hint">
-        {plain(facts.family)} · {plain(facts.category)} · {facts.metric}
-        {facts.chance === null ? "" : ` · ${points(facts.chance)} by chance`} · {facts.modalities.join(", ")}
-      </p>
-      <Notes notes={facts.notes} />
+      <Head view="Task" title={name} lead={`${plain(facts.family)} · ${plain(facts.category)} · scored by ${facts.metric}${facts.chance === null ? "" : `, by chance ${points(facts.chance)}`} · ${facts.modalities.join(", ")}`} />
+      <Notes notes={facts.notes} kind="plain" />
       {facts.errata.length > 0 && (
-        <section>
+        <section class="card">
           <h2>Known faults of published scores</h2>
           {facts.errata.map((erratum) => (
             <p key={erratum.id}>
@@ -74,7 +89,9 @@ function Task({ index, name, family }: { index: Index; name: string; family: str
         </>
       )}
       <h2>Protocol</h2>
-      <Facts facts={[...facts.facts, ...facts.fingerprints.map(([part, print]): [string, string] => ["fingerprint", `${part}: ${print}`])]} />
+      <div class="card">
+        <Facts facts={[...facts.facts, ...facts.fingerprints.map(([part, print]): [string, string] => ["fingerprint", `${part}: ${print}`])]} />
+      </div>
     </>
   );
 }
@@ -91,28 +108,26 @@ function Scores({ index, name }: { index: Index; name: string }) {
     .map((label, row) => ({ label, model: board.models.name[row]!, cell: row * width + column, value: board.values[row * width + column] }))
     .filter((row): row is typeof row & { value: number } => typeof row.value === "number")
     .sort((a, b) => b.value - a.value);
-  const top = Math.max(...rows.map((row) => row.value), 1);
+  const chance = board.columns[column]?.chance;
   return (
     <section>
       <h2>Scores of {counted(rows.length, "model")}</h2>
       <div class="scroll low" tabIndex={0} role="region" aria-label="Scores of all models">
-        <table>
+        <table class="whole">
+          <thead><tr><th scope="col">Model</th><th scope="col">score</th><th scope="col" class="empty">95 %</th><th scope="col"><span class="scale"><span>0</span><span>50</span><span>100</span></span></th></tr></thead>
           <tbody>
             {rows.map((row) => (
               <tr key={row.cell}>
-                <th scope="row"><a href={address("model", row.model)}>{plain(row.label)}</a></th>
+                <th scope="row" class="name"><a href={address("model", row.model)}><ModelName label={row.label} /></a></th>
                 <td>{points(row.value)}</td>
-                <td class="hint">{typeof board.low?.[row.cell] === "number" ? `${points(board.low[row.cell])} – ${points(board.high?.[row.cell])}` : ""}</td>
-                <td>
-                  <svg viewBox="0 0 200 10" width="200" height="10" aria-hidden="true">
-                    <rect class="bar-a" x="0" y="2" width={Math.max(0, (row.value / top) * 200)} height="6" />
-                  </svg>
-                </td>
+                <td class="empty">{typeof board.low?.[row.cell] === "number" ? `${points(board.low[row.cell])} – ${points(board.high?.[row.cell])}` : ""}</td>
+                <td class="drawn"><ScoreBar value={row.value} low={board.low?.[row.cell]} high={board.high?.[row.cell]} chance={chance} /></td>
               </tr>
             ))}
           </tbody>
         </table>
       </div>
+      {typeof chance === "number" && <p class="hint">The red line is what chance would get: {points(chance)}.</p>}
     </section>
   );
 }

@@ -28,7 +28,7 @@ def _row(name: str, card: ModelCard | None, seconds: float | None) -> dict[str, 
         "family": card.family if card else "",
         "type": kind,
         "parameters": card and card.parameters,
-        "dim": card and card.dim,
+        "dim": card.dim if card and card.kind == "embedder" else None,  # others judge pairs, or write
         "price": card and card.price,
         "seconds": seconds,
         "modalities": list(card.modalities) if card else [],
