@@ -111,7 +111,7 @@ PRINTED = [
 def test_what_commands_print_is_as_shown(start: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     compared = 0
-    for page in (DOCS / f"{name}.md" for name in ("quickstart", "catalogue", "choosing")):
+    for page in (DOCS / f"{name}.md" for name in ("index", "quickstart", "catalogue", "choosing")):
         for session in "\n".join(blocks(page, "console")).split("$ "):
             command, _, printed = session.partition("\n")
             if command.startswith(start) and printed.strip():

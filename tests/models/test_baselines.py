@@ -128,3 +128,12 @@ def test_handmade_finds_emoji_of_the_same_group() -> None:
     cosines = vectors @ vectors.T
     np.fill_diagonal(cosines, -1)
     assert (groups[cosines.argmax(1)] == groups).mean() > 0.5  # the largest group holds a fifth
+
+
+@pytest.mark.parametrize(("across", "down", "orientation"), [(1, 0, 0), (1, 1, 2), (0, 1, 4), (1, -1, 6), (-1, 0, 0)])
+def test_handmade_edges_of_axes_and_diagonals_have_one_orientation(across: int, down: int, orientation: int) -> None:
+    """Whatever the processor rounds: drawings are full of such edges."""
+    ramp = 100 + down * np.arange(64)[:, None] + across * np.arange(64)
+    [vector] = embed(HANDMADE, "image", [Image.fromarray(np.stack([ramp, ramp + 1, ramp], -1).astype(np.uint8))])
+    edges = vector[64:192].reshape(16, 8)  # cells × orientations
+    assert (edges > 0).sum(axis=0).tolist() == [16 * (number == orientation) for number in range(8)]

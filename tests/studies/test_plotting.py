@@ -18,7 +18,11 @@ def test_twenty_groups_have_colors_of_their_own_and_sixty_a_look() -> None:
 
 @pytest.mark.parametrize(
     ("values", "ticks"),
-    [((256, 512, 768, 1024), ["256", "512", "768", "1,024"]), (np.geomspace(90, 8000, 30), ["100", "300", "1,000"])],
+    [
+        ((256, 512, 768, 1024), ["256", "512", "768", "1,024"]),
+        (np.geomspace(90, 8000, 30), ["100", "300", "1,000"]),
+        ((0.247821, 0.490905, 1.62916), ["0.248", "0.491", "1.63"]),
+    ],
 )
 def test_ticks_of_a_logarithmic_axis_are_plain_numbers(values: tuple[float, ...], ticks: list[str]) -> None:
     axes = Figure().subplots()

@@ -61,7 +61,7 @@ ONE_LANE = ("sentence-transformers", "colbert", "jina")  # they tokenise in `emb
 # A loader's module is imported when a model is loaded: most of them need libraries that not everybody has.
 LOADERS: dict[str, Loader] = {
     "pocket": Loader("embark.models.pocket:load"),
-    "handmade": Loader("embark.models.baselines:load_handmade"),
+    "handmade": Loader("embark.models.baselines:load_handmade", version=2),  # edges alike on every processor
     "random": Loader("embark.models.baselines:load_random"),
     **dict.fromkeys(
         ("openai", "voyage", "voyage-multimodal", "cohere", "doubao"), Loader("embark.models.api:load", type="api")

@@ -492,7 +492,8 @@ def longtable(table: Table, caption: str) -> str:
             rf"\caption{{{caption}}} \\ {head} \endfirsthead",
             rf"{head} \endhead",
             r"\midrule \endfoot \bottomrule \endlastfoot",
-            *(rf"\addlinespace {row}" if row.startswith(r"\multicolumn") else row for row in rows),
+            # A heading stays on the page of its first row: \\* forbids a break.
+            *(rf"\addlinespace {row}*" if row.startswith(r"\multicolumn") else row for row in rows),
             r"\end{longtable}",
             *notes,
             r"\par}",

@@ -15,7 +15,7 @@ from embark.results import Results, TaskResult
 from embark.results.drawing import PAGE
 from embark.results.table import Exact, Row, Score, Table, applicable, short
 from embark.settings import Settings, load_settings
-from embark.studies.plotting import COLORS, label_points, log_axis
+from embark.studies.plotting import COLORS, amount, label_points, log_axis
 from embark.studies.study import Study
 from embark.tasks import Tasks
 from embark.types import Array, Benchmark, EmbarkError, ModelCard
@@ -68,7 +68,7 @@ class ParetoFront(Study):
     def table(self) -> Table:
         """The models on the front, then those that another beats."""
         cells = [
-            (model, Score(float(score), np.nan, np.nan), Exact(float(cost), _amount(cost)))
+            (model, Score(float(score), np.nan, np.nan), Exact(float(cost), amount(cost)))
             for model, score, cost in zip(self.models, self.scores, self.costs, strict=True)
         ]
         rows = [
@@ -159,7 +159,3 @@ def _stair(front: Array) -> Array:
     """The corners of a line that goes across, then up, from each point to the next."""
     corners = np.repeat(front, 2, axis=0)
     return np.column_stack([corners[1:, 0], corners[:-1, 1]])
-
-
-def _amount(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

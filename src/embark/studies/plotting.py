@@ -46,7 +46,7 @@ def short_task(name: str, most: int = 22) -> str:
 
 def amount(value: float) -> str:
     """A number as a tick says it: 512, 2,048, 0.05."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:g}"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def log_axis(axes: Any, values: Sequence[float] | Array, which: str = "x") -> None:

@@ -125,7 +125,8 @@ def _ties(reported: Reported, ranked: Sequence[tuple[str, Entry]]) -> Iterator[s
     if len(first) > 1:
         yield f"It cannot be told apart from {listed(first[1:], 5)}."
     else:
-        yield f"Its lead over {second}, {points(entry.model.mean)}, is more than chance would make."
+        lead = 100 * (ranked[0][1].model.mean.value - entry.model.mean.value)
+        yield f"{second} follows with {points(entry.model.mean)}: a lead of {lead:.1f} is more than chance would make."
     if tied := [members for members in others if len(members) > 1]:
         ties = "; ".join(listed(members, 4) for members in tied[:3])
         yield f"Among the others, these cannot be told apart from one another: {ties}."
