@@ -26,6 +26,7 @@ from embark.run.workbench import Workbench
 from embark.store import Store, Writer
 from embark.types import EmbarkError
 from ray_functions import SPACE, import_path, lengths, needs_of_texts, three_nodes
+from tiny_mllm import built
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Ray itself, in many places
 
@@ -144,6 +145,18 @@ def test_scores_are_those_of_this_machine(nodes: Any, tmp_path: Path) -> None:
     ]
     assert remote.embedded == here.embedded
     assert evaluate(rescore=True).embedded == 0
+
+
+@pytest.mark.slow
+def test_a_model_whose_weights_only_copies_have_scores_as_here(nodes: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    evaluate = partial(embark.evaluate, str(built("qwen2_5_vl", folder)), "PocketFlagZeroShot", show_progress=False)
+    here = evaluate(settings=settings(tmp_path / "here"))
+    cluster = Cluster(nodes.address, copies=1, preparers=1)
+    there = evaluate(settings=settings(tmp_path / "there"), cluster=cluster)
+    assert there.embedded == here.embedded > 0
+    assert [result.score for result in there.results] == [result.score for result in here.results]
 
 
 @pytest.mark.slow
