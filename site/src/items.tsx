@@ -109,6 +109,7 @@ function AnswerView({ items, item, model, answer }: { items: Items; item: ItemRo
         <b class="mark-of">{mark}</b> {plain(short(model))}
         {answer.right !== null && <span class="unseen">{answer.right ? " is right" : " is wrong"}</span>}
         {answer.rank !== null && answer.rank > 0 && <small> · right answer at rank {answer.rank}</small>}
+        {answer.rank !== null && answer.rank <= 0 && <small> · right answer below the ranks that are counted</small>}
         {answer.rank === null && answer.right === null && answer.value !== null && <small> {points(answer.value)}</small>}
       </span>
       {answer.top.length ? (

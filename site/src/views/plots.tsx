@@ -253,7 +253,7 @@ function Radar({ board, axes, shown }: { board: Board; axes: Axis[]; shown: stri
   };
   const ring = (value: number): string => axes.map((_, axis) => spot(axis, value).join(",")).join(" ");
   return (
-    <svg class="chart round" viewBox="0 0 700 420" role="img" aria-label={`Scores by group of ${shown.map(short).join(", ")}, as a radar`}>
+    <svg class="chart round" viewBox="-50 0 800 420" role="img" aria-label={`Scores by group of ${shown.map(short).join(", ")}, as a radar`}>
       {[2500, 5000, 7500, 10000].map((value) => <polygon key={value} class="ring" points={ring(value)} />)}
       {axes.map(({ column }, axis) => {
         const [x, y] = spot(axis, 10000);
