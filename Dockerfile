@@ -31,7 +31,9 @@ ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,video,utility
 
 FROM ${DEVICE}
 WORKDIR /data
-ENV EMBARK_HOME=/data/.embark HF_HOME=/data/.huggingface XDG_CACHE_HOME=/data/.cache
+# Any --user may write here, also where nothing is mounted.
+RUN chmod 1777 /data
+ENV EMBARK_HOME=/data/.embark HF_HOME=/data/.huggingface XDG_CACHE_HOME=/data/.cache MPLCONFIGDIR=/tmp/matplotlib
 USER 1000
 ENTRYPOINT ["embark"]
 CMD ["run"]

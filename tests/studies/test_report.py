@@ -208,6 +208,22 @@ def test_what_cannot_be_reported_is_told_in_words(scored: embark.Settings, tmp_p
         embark.report(settings=scored).write(tmp_path / "file")
 
 
+def test_samples_and_lone_scores_are_told_in_words(tmp_path: Path) -> None:
+    settings = embark.load_settings(tmp_path / "home", tmp_path / "results")
+    embark.evaluate("embark/random", "PocketClockReading", limit=20, settings=settings, show_progress=False)
+    counted = r"samples, made with --limit, do not count: 1"
+    with pytest.raises(EmbarkError, match=counted):
+        embark.report(settings=settings)
+    with pytest.raises(EmbarkError, match=counted) as told:
+        embark.report("Pocket", settings=settings)
+    assert "--own" not in str(told.value)  # which has nothing to rank, either
+    embark.evaluate("embark/random", "PocketClockReading", settings=settings, show_progress=False)
+    embark.evaluate("embark/handmade", "PocketClockArithmetic", settings=settings, show_progress=False)
+    apart = embark.report(settings=settings).document.markdown()
+    assert "No model has scores on enough of the 2 tasks to be ranked. " in apart
+    assert "others, has 1 score, with a mean of" in apart
+
+
 def with_pocket(scored: embark.Settings, folder: Path) -> embark.Settings:
     """A folder with a result on one of Pocket's tasks."""
     settings = embark.load_settings(folder / "home", folder / "results")

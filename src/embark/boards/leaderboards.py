@@ -219,15 +219,19 @@ def no_results(
     if tables := dict.fromkeys(score.table for score in printed if score.protocol == protocol != "paper"):
         commands = " and ".join(f"embark published show '{table}'" for table in tables)
         return EmbarkError(f"Under {protocol} only aggregates are published, not scores by task. See them: {commands}")
+    on_disk = list(Results(settings.results).all())
+    samples = sum(result.sampled for result in on_disk)
+    sampled = f" (samples, made with --limit, do not count: {samples})" if samples else ""
     if benchmark is None:
-        return EmbarkError(f"There are no results for these tasks in {settings.results}. Make some: embark run")
+        why = f"There are no results for these tasks in {settings.results}{sampled}."
+        return EmbarkError(f"{why} Make some: embark run")
     name = benchmark if isinstance(benchmark, str) else benchmark.name
     advice = f"Make some: embark run -b '{name}'."
     if not printed:
         advice += " Other benchmarks have published ones: embark leaderboard -b 'MIEB(Multilingual)'."
-    if next(Results(settings.results).all(), None):
+    if len(on_disk) > samples:
         advice += " Results on other tasks are ranked by: embark leaderboard --own."
-    return EmbarkError(f"There are no results for {name} in {settings.results}. {advice}")
+    return EmbarkError(f"There are no results for {name} in {settings.results}{sampled}. {advice}")
 
 
 def _rule_by_difficulty(loaded: ResultSet, model: str, name: str) -> tuple[list[Task], Rule]:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 DIM = 256
 SLOPE = np.sqrt(2) - 1  # of a line at 22.5°
-# The lines (down, right) between eight orientations of edges, from 22.5° to 157.5°. Those of the axes and diagonals, which
-# drawings are full of, are whole numbers: the rounding of an angle there depends on the processor.
+# The lines (down, right) between eight orientations of edges, from 22.5° to 157.5°. Those of axes and diagonals, which
+# drawings are full of, are whole numbers: how an angle is rounded there depends on the processor.
 BORDERS = ((SLOPE, 1), (1, 1), (1, SLOPE), (1, 0), (1, -SLOPE), (1, -1), (SLOPE, -1))
 
 

@@ -36,9 +36,10 @@ def summary(reported: Reported) -> Iterator[str]:
     tasks = counted(best.model.mean.of, "task")
     whole = f"over the {tasks} of {reported.name}" if reported.is_benchmark else f"over {tasks}"
     if not ranked:
+        of_name = f" of {reported.name}" if reported.is_benchmark else ""
         yield (
-            f"No model has a score on enough of the {tasks} of {reported.name} to be ranked; {label} has most, "
-            f"{best.model.mean.count}, with a mean of {points(best.model.mean)} over those."
+            f"No model has scores on enough of the {tasks}{of_name} to be ranked. {label}, which has no fewer than the "
+            f"others, has {counted(best.model.mean.count, 'score')}, with a mean of {points(best.model.mean)}."
         )
     elif len(ranked) == 1:
         yield f"{label} scores {points(best.model.mean)} in the {measure} {whole}."
