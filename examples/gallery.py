@@ -19,7 +19,7 @@ import numpy as np
 
 import embark
 from embark import analyze
-from embark.boards.matrix import Matrix, load_matrix
+from embark.boards.matrix import Matrix
 from embark.models.recorded import input_of
 from embark.results.drawing import Drawn
 from embark.run.workbench import Workbench
@@ -86,7 +86,6 @@ MADE_UP = {  # what is said before a caption, by the figure
         ("medians", "scaling-held", "gains", "extremes"),
         "**Made-up scores of 59 models**, with planted effects: no result.",
     ),
-    "mllm": "**Made-up scores of multimodal LLMs**: no result.",
     "answers": "**Made-up likelihoods**: no result.",
 }
 OBEDIENT = "**A made-up model**, the pocket model taught to obey half-heartedly: no result."
@@ -139,17 +138,6 @@ def write_likelihoods(path: Path, tasks: Sequence[str], settings: Settings) -> s
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines.values()), encoding="utf-8")
     return f"recorded:{path}"
-
-
-def mllm_scores() -> dict[str, dict[str, float]]:
-    """Made-up scores of multimodal LLMs on twelve encoders: one follows document understanding, one nothing."""
-    matrix = load_matrix("MIEB(lite)")
-    documents = [task.category == "Document Understanding" for task in matrix.tasks]
-    means = matrix.values[:, documents].mean(axis=1)
-    rng = np.random.default_rng(0)
-    chosen = np.flatnonzero(~np.isnan(means))[:12]
-    follows = {matrix.models[row]: 30 + 50 * means[row] + rng.normal(0, 3) for row in chosen}
-    return {"reading": follows, "nothing": {model: rng.normal(50, 5) for model in follows}}
 
 
 def figures(folder: Path) -> Figures:
@@ -213,7 +201,7 @@ def scores(home: Settings) -> Figures:
             lambda: analyze.breakdown(tasks="PocketGroupZeroShot", by="class", settings=home),
         ),
         "rendering": ("rendering -b Pocket --own", lambda: analyze.rendering("Pocket", **own)),
-        "mllm": ("mllm scores.csv -b 'MIEB(lite)'", lambda: analyze.mllm(mllm_scores(), "MIEB(lite)")),
+        "mllm": ("mllm", analyze.mllm),
         "answers": (
             f"answers -m recorded:likelihoods.jsonl {' '.join(f'-t {task}' for task in answered)} --by likelihood",
             answers,
@@ -296,6 +284,11 @@ def diagnoses(home: Settings) -> Figures:
     }
 
 
+def shortened(svg: str) -> str:
+    """A drawing whose coordinates have two decimals, as more are not seen; numbers in its texts stay as they are."""
+    return re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0]), svg)
+
+
 def main(docs: Path, work: Path) -> None:
     """Embed, draw all figures as SVG, and write the page that shows them."""
     home = load_settings(work / "home", work / "results")
@@ -306,8 +299,7 @@ def main(docs: Path, work: Path) -> None:
         drawing = study()
         path = docs / "gallery" / f"{name}.svg"
         drawing.plot(path)
-        digits = re.sub(r"(\d\.\d\d)\d+", r"\1", path.read_text(encoding="utf-8"))  # more are not seen
-        path.write_text(digits, encoding="utf-8")
+        path.write_text(shortened(path.read_text(encoding="utf-8")), encoding="utf-8")
         print(name, flush=True)
         lines += [f"## {drawing.title}", f"`embark {command}`"]
         warning = OBEDIENT if name.startswith("omni-") else MADE_UP.get(name, "")

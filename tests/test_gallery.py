@@ -62,7 +62,16 @@ def test_files_are_small_and_hold_text(gallery: ModuleType) -> None:
     assert max(path.stat().st_size for path in files) < 310_000
     assert sum(path.stat().st_size for path in files) < 3_500_000
     for path in files:
-        assert "<text" in path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
+        assert "<text" in text
+        width = re.search(r'<svg[^>]*? width="([\d.]+)pt"', text)
+        assert width, path.name
+        assert float(width[1]) <= 7 * 72, path.name  # a page
+
+
+def test_numbers_in_texts_keep_their_digits(gallery: ModuleType) -> None:
+    drawn = '<path d="M 1.23456 2"/><text x="7.891">\u22120.416</text>'
+    assert gallery.shortened(drawn) == '<path d="M 1.23 2"/><text x="7.89">\u22120.416</text>'
 
 
 @pytest.mark.parametrize("name", ["medians", "gains", "extremes", "scaling-held"])

@@ -8,7 +8,7 @@ import re
 # Characters that move the cursor, color the screen, end the line or turn the direction of writing.
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 FORMULAS = tuple("=+-@＝＋－＠")  # what spreadsheets take for the start of a formula
-MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*[]|"} | {"<": "&lt;", ">": "&gt;"})
+MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*[]|$"} | {"<": "&lt;", ">": "&gt;"})
 # What stands before the sign that begins a heading, a list, a rule or a fence.
 BEFORE_MARKER = re.compile(r"\s*(?=#{1,6}(?:\s|$)|[+\-=~_])|\s*\d+(?=[.)])")
 LATEX = str.maketrans(
@@ -31,7 +31,7 @@ def csv(text: str) -> str:
 
 
 def markdown(text: str) -> str:
-    """Text that makes no cells, links, code or HTML; underscores in names stay as they are."""
+    """Text that makes no cells, links, code, formulas or HTML; underscores in names stay as they are."""
     return terminal(text).translate(MARKDOWN)
 
 

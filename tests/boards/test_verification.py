@@ -266,6 +266,8 @@ def test_samples_say_how_much_they_can_tell(elsewhere_scored: tuple[list[embark.
     assert any(pair.difference for pair in pairs)  # another score than of all items
     again = embark.verify("test/numbers", tasks=tasks, against=theirs.results, limit=50, run=False)
     assert again.checks == check.checks
+    whole = embark.verify(NumbersModel(), tasks=tasks, against=theirs.results, limit=10_000, show_progress=False)
+    assert whole.notes == ()  # so small tasks are no samples
 
 
 def test_clusterings_are_not_compared_by_samples(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import json
 import math
 import re
 from pathlib import Path
@@ -174,3 +175,14 @@ def test_a6_published_scores_on_sop_are_of_other_data() -> None:
     assert not any(published.of_other_data(result, row.under("mteb2")) for result in scores)
     assert published.mark(scores[0].model, "SOPI2IRetrieval") == ("mieb-sop-data",)
     assert "mieb-imagecode-labels" in published.mark(scores[0].model, "ImageCoDe")
+
+
+def test_scores_of_multimodal_llms_have_the_printed_averages() -> None:
+    """Of all 16 measures, one of which counts up to 2,000 and is divided by 20."""
+    data = json.loads((Path(published.__file__).parent / "mllm.json").read_text(encoding="utf-8"))
+    for encoder in data["encoders"]:
+        first, *others = encoder["scores"]
+        assert len(others) == 15
+        assert (first / 20 + sum(others)) / 16 == pytest.approx(encoder["average"], abs=0.0051), encoder["encoder"]
+    known = {score.model for score in published.scores("MIEB")}
+    assert {*published.mllm_scores().scores["OCRBench"]} <= known

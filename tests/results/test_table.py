@@ -146,6 +146,7 @@ def test_markdown(table: Table) -> None:
     ]
     assert "(b) over 1 of 3 tasks" in lines
     assert r"| a\|b |" in Table(("name",), (Row(("a|b",)),)).format("markdown")
+    assert r"| \$x_1\$ |" in Table(("name",), (Row(("$x_1$",)),)).format("markdown")  # else a formula
 
 
 def test_long_names_over_scores_take_several_lines() -> None:

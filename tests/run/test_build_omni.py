@@ -290,3 +290,11 @@ def test_from_the_command_line(photos: Path, sounds: Path, tmp_path: Path) -> No
     assert "direction" in diagnosed.stdout
     assert f"written: {out / 'report.md'}" in diagnosed.stderr
     assert len(list(out.rglob("*.png"))) == len(list(out.rglob("*.csv"))) == 8
+
+
+def test_photographs_with_a_preview_in_them_are_jpegs(photos: Path, sounds: Path, tmp_path: Path) -> None:
+    """Telephones write several pictures into one file, which Pillow calls MPO."""
+    picture = Image.open(photos / "red.png").convert("RGB")
+    picture.save(photos / "red.png", format="MPO", save_all=True, append_images=[picture.resize((8, 8))])
+    built = embark.build_omni(photos, tmp_path / "set", sounds=sounds, categories="category", show_progress=False)
+    assert (built.folder / "images" / "red.jpg").is_file()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from embark.stats.paired import Difference, contrasts, mean_difference, task_difference
+from embark.stats.paired import Difference, contrasts, difference, mean_difference, task_difference
 from embark.stats.shared import Observations, Part
 from embark.types import Array
 
@@ -74,3 +74,18 @@ def test_c3_runs_of_one_task_move_it_alone() -> None:
     assert total is not None
     widths = [each.high - each.low for each in alone]
     assert total.high - total.low == pytest.approx(np.linalg.norm(widths) / 3, rel=0.25)
+
+
+def test_gains_of_few_queries_are_covered() -> None:
+    """A stage that helps one query of eight and hurts none: so few differ that their spread alone says too little."""
+    rng = np.random.default_rng(0)
+    queries, gained, replicates = 40, 0.125, 300
+    observations = Observations.apart(queries)
+    covered = 0
+    for _ in range(replicates):
+        after = (rng.random(queries) < gained).astype(float)
+        sides = ([Part("mean", "m", {"m": values}, observations)] for values in (after, np.zeros(queries)))
+        gain = difference(*sides)
+        assert (gain.p < 0.05) == (gain.low > 0 or gain.high < 0)
+        covered += gain.low <= gained <= gain.high
+    assert 0.93 <= covered / replicates <= 0.99  # 0.88 by Student's interval alone

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from embark.boards.matrix import Matrix
 from embark.boards.rederive import lite_agreement
 from embark.results.table import named
-from embark.studies.distill import LiteSet, choose_lite_set, distill, remove_tasks
+from embark.studies.distill import LiteSet, choose_lite_set, distill, judge_lite_set, remove_tasks
 from embark.studies.fidelity import fidelity
 from embark.studies.representatives import Representatives, find_representatives
 from embark.tasks import TASKS, get_benchmark
@@ -96,10 +96,23 @@ def test_the_table_tells_where_each_task_went_and_the_plot_is_drawn(tmp_path: Pa
     rows = study.table().rows
     assert [row.cells[1] for row in rows].count("kept") == 4
     assert all(row.cells[2] for row in rows if row.cells[1] == "left out")
-    replace(study, reference=("Lite", ["t0", "t1"])).plot(tmp_path / "size.svg")
+    judged = judge_lite_set(study.matrix, [task for task in study.matrix.names if task not in study.tasks])
+    replace(judged, reference="Lite").plot(tmp_path / "size.svg")
     drawn = (tmp_path / "size.svg").read_text()
     assert "Lite" in drawn
     assert "tasks kept" in drawn
+
+
+def test_the_plot_is_of_the_sets_that_the_method_chooses(tmp_path: Path) -> None:
+    """A line of sets that another method chose would contradict the agreement below it."""
+    matrix = field(two_stories(), ["a", "b"] * 4)
+    for method in ("totals", "repeats"):
+        study = choose_lite_set(matrix, size=4, method=method)
+        spearman = {size: spearman for size, spearman, _ in study.agreement_by_size}
+        assert sorted(spearman) == [*range(2, 9)]
+        assert spearman[4] == pytest.approx(study.fidelity.spearman.value)
+        study.plot(tmp_path / "size.svg")
+        assert ("repeats are removed" in (tmp_path / "size.svg").read_text()) == (method == "repeats")
 
 
 def test_the_representative_is_the_task_in_the_middle() -> None:

@@ -182,6 +182,14 @@ def test_tasks_of_other_shapes_are_refused() -> None:
 
 
 @pytest.mark.slow
+def test_a_folder_that_cannot_be_is_told_at_once(tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    taken.write_text("a file")
+    for diagnose in (embark.diagnose_omni, embark.diagnose_ark):
+        with pytest.raises(EmbarkError, match=r"No report can be written to .*taken: .*\. Name another folder\."):
+            diagnose("no/such-model", out=taken)  # before the model is even looked for
+
+
 def test_the_report_has_every_table_and_figure(tmp_path: Path) -> None:
     diagnosis = diagnosed("video", out=tmp_path)
     report = (tmp_path / "report.md").read_text()

@@ -420,7 +420,7 @@ def _notes(checks: Sequence[TaskCheck], limit: int | None) -> list[str]:
     notes = []
     if not any(check.scores or check.failed for check in checks) and any(UNPUBLISHED in check.why for check in checks):
         notes.append("name the model as the tables do (--published-as NAME, or published_as in Python)")
-    if sampled := [pair.tolerance.allowed for pair in pairs if pair.result.sampled]:
+    if sampled := [pair.tolerance.allowed for pair in pairs if limit is not None and _is_sample(pair.result, limit)]:
         notes.append(
             f"{counted(len(sampled), 'score')} of samples (limit {limit:,}): their intervals are as wide as that makes "
             f"them, and half of the tasks may be off by {100 * median(sampled):.1f} points unnoticed"
@@ -428,6 +428,11 @@ def _notes(checks: Sequence[TaskCheck], limit: int | None) -> list[str]:
     if made_by := sorted({pair.result.made_by for pair in pairs} - {"embark"}):
         notes.append(f"scores of {listed(made_by)} have no outcomes: what numerics may change is assumed, not measured")
     return notes
+
+
+def _is_sample(result: TaskResult, limit: int) -> bool:
+    """Whether a limited score is of fewer items than there are: a small task is scored as a whole."""
+    return any(record.counts.get(SAMPLED, 0) > limit for record in result.records)
 
 
 # ── words and cells ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -120,6 +120,26 @@ def cells(table: str, model: str | None = None) -> tuple[Published, ...]:
     return tuple(score for score in of_table if model in (None, score.model))
 
 
+class MllmScores(NamedTuple):
+    """Scores of multimodal LLMs on benchmarks, by the vision encoder that they were built on; not fractions."""
+
+    source: str
+    scores: dict[str, dict[str, float]]  # measure → model of MIEB's tables → score
+    near: tuple[str, ...]  # models of which the paper used another resolution
+
+
+def mllm_scores() -> MllmScores:
+    """Those of Cambrian-1, which MIEB's Figure 4 takes: encoders that are among MIEB's models."""
+    data = json.loads((_HERE / "mllm.json").read_text(encoding="utf-8"))
+    encoders = [encoder for encoder in data["encoders"] if encoder["model"]]
+    by_measure = {
+        measure: {encoder["model"]: encoder["scores"][place] for encoder in encoders}
+        for place, measure in enumerate(data["measures"])
+    }
+    near = tuple(encoder["model"] for encoder in encoders if not encoder["same_checkpoint"])
+    return MllmScores(f"{data['paper'].partition(':')[0]} ({data['url']})", by_measure, near)
+
+
 @cache
 def errata(family: str | None = None) -> tuple[Erratum, ...]:
     """The known faults of a family's tables, or of all."""

@@ -45,7 +45,7 @@ from embark.types import Array, Dataset, EmbarkError, Media, Modality, Qrels, So
 
 TABLE, CARD, TASKS = "tuples.jsonl", "README.md", "tasks.toml"
 CATEGORIES = ("categories", "category", "labels", "label", "class")  # columns that usually hold them
-FORMATS = {"JPEG": "jpg", "TIFF": "tif"}  # Pillow's names of formats, where they are no ending
+FORMATS = {"JPEG": "jpg", "MPO": "jpg", "TIFF": "tif"}  # Pillow's names of formats, where they are no usual ending
 NEAR = 0.95  # cosine of near-duplicates
 
 

@@ -34,7 +34,7 @@ from embark.settings import Settings, load_settings
 from embark.stats.paired import Difference, difference
 from embark.stats.shared import Part, interval
 from embark.studies.ark_queries import KNOWLEDGE, METRICS, Group, Queries, Route, groups_of
-from embark.studies.diagnosis import Diagnosis
+from embark.studies.diagnosis import Diagnosis, make_folder
 from embark.studies.plotting import MARKERS, color, legend_below
 from embark.studies.study import Study
 from embark.tasks import TASKS, Tasks, choose_tasks
@@ -76,6 +76,8 @@ def diagnose_ark(
     `figures` (svg, pdf or png).
     """
     check_name("format of figures", f".{figures}", FORMATS)
+    if out is not None:
+        make_folder(out)
     settings = settings or load_settings()
     notes: list[str] = []
     if tasks is None:

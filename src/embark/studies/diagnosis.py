@@ -13,6 +13,7 @@ from embark.escape import markdown
 from embark.results.drawing import FORMATS
 from embark.results.table import Noted, Table
 from embark.studies.study import Study
+from embark.types import EmbarkError
 
 REPORT = "report.md"
 TABLES, FIGURES = "tables", "figures"  # folders
@@ -78,6 +79,14 @@ class Diagnosis(Noted, ABC):
             lines = [f"- {name} ({_links(name)})" for name in self.further_tables]
             blocks += ["## Further tables", "\n".join(lines)]
         return "\n\n".join(block for block in blocks if block)
+
+
+def make_folder(folder: Path | str) -> None:
+    """Make the folder of a report, before anything is computed for it."""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EmbarkError(f"No report can be written to {folder}: {error.strerror}. Name another folder.") from error
 
 
 def _links(name: str) -> str:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,7 +68,7 @@ def distill(
     if check is None:
         return choose_lite_set(matrix, by, size, threshold, correlation, method or ("totals" if size else "repeats"))
     names = [task.name for task in tasks_here().match(get_benchmark(check).tasks)]
-    judged = replace(judge_lite_set(matrix, names, by, correlation), reference=(check, names))
+    judged = replace(judge_lite_set(matrix, names, by, correlation), reference=check)
     name = benchmark.name if isinstance(benchmark, Benchmark) else benchmark or MIEB
     if (name, tasks, check) != (MIEB, None, MIEB_LITE):
         return judged
@@ -85,7 +85,10 @@ class Removal(NamedTuple):
 
 @dataclass(frozen=True)
 class LiteSet(Study):
-    """The columns of the matrix that make up the lite set, and all removals in order, down to one task per group."""
+    """The columns of the matrix that make up the lite set, and all removals in order, down to one task per group.
+
+    `sets` are what its method chooses of each size, for the drawing; without them, it is the removals.
+    """
 
     matrix: Matrix
     by: str
@@ -93,8 +96,9 @@ class LiteSet(Study):
     removals: tuple[Removal, ...]
     fidelity: Fidelity
     correlation: str = "spearman"
-    reference: tuple[str, Sequence[str]] | None = None  # name and tasks of another set, for the drawing
+    reference: str = "this set"  # its name in the drawing, where it is not what the lines are made of
     remarks: tuple[str, ...] = ()  # further notes of the table
+    sets: tuple[tuple[int, ...], ...] = ()
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -123,7 +127,9 @@ class LiteSet(Study):
 
     @cached_property
     def agreement_by_size(self) -> list[tuple[int, float, float]]:
-        """After each removal: tasks left, and Spearman and Pearson of their total with that of all."""
+        """By the number of tasks, Spearman and Pearson of their total with that of all; most tasks first."""
+        if self.sets:
+            return [(len(columns), *self._agreements(columns)) for columns in self.sets]
         left = list(range(len(self.matrix.tasks)))
         points = [(len(left), *self._agreements(left))]
         for removal in self.removals:
@@ -132,7 +138,9 @@ class LiteSet(Study):
         return points
 
     def draw(self, figure: Any) -> None:
-        """Correlation with the full total by the number of tasks."""
+        """Correlation with the full total by the number of tasks: of the sets that the method chooses, or of what is
+        left after each removal. A set that is not among these is a mark of its own.
+        """
         axes = figure.subplots()
         sizes, spearman, pearson = zip(*self.agreement_by_size, strict=True)
         axes.plot(sizes, spearman, color=COLORS[0], label="Spearman")
@@ -140,16 +148,16 @@ class LiteSet(Study):
         size = len(self.columns)
         axes.axvline(size, color="#888888", lw=0.8, ls=":")
         axes.text(size, 0.02, f" {size} kept", transform=axes.get_xaxis_transform(), fontsize=8, color="#444444")
-        if self.reference is not None:
-            name, tasks = self.reference
-            columns = [column for column, task in enumerate(self.matrix.names) if task in tasks]
-            for number, value in enumerate(self._agreements(columns)):
-                axes.plot(len(columns), value, "*", ms=11, color=COLORS[number], mec="black", mew=0.5)
-            axes.plot([], [], "*", ms=9, color="white", mec="black", mew=0.5, label=name)
-        ticks = {sizes[sum(removal.r > threshold for removal in self.removals)]: threshold for threshold in MARKED}
-        above = axes.secondary_xaxis("top")
-        above.set_xticks(list(ticks), [f"{threshold:g}" for threshold in ticks.values()], fontsize=8)
-        above.set_xlabel("no pair of a group correlates above", fontsize=8)
+        removed = {removal.column for removal in self.removals[: len(self.matrix.tasks) - size]}
+        if not self.sets and {*self.columns} & removed:  # judged, or chosen by another method
+            for number, value in enumerate(self._agreements(self.columns)):
+                axes.plot(size, value, "*", ms=11, color=COLORS[number], mec="black", mew=0.5)
+            axes.plot([], [], "*", ms=9, color="white", mec="black", mew=0.5, label=self.reference)
+        if not self.sets:
+            ticks = {sizes[sum(removal.r > threshold for removal in self.removals)]: threshold for threshold in MARKED}
+            above = axes.secondary_xaxis("top")
+            above.set_xticks(list(ticks), [f"{threshold:g}" for threshold in ticks.values()], fontsize=8)
+            above.set_xlabel("lines: repeats are removed until no pair of a group correlates above", fontsize=8)
         axes.set(
             xlabel=f"tasks kept (of {len(self.matrix.tasks)}; at least one a {self.by})",
             ylabel="correlation with the full total, over models",
@@ -199,7 +207,10 @@ def choose_lite_set(
     without = [chosen(np.delete(matrix.values, model, axis=0)) for model in range(len(matrix.models))]
     columns = chosen(matrix.values)
     measured = fidelity(matrix, columns, without, groups.tolist(), by)
-    return LiteSet(matrix, by, tuple(columns), tuple(removals), measured, correlation, notes=matrix.notes)
+    by_totals = partial(follow_totals, matrix.values, groups, matrix.weights)
+    sizes = range(len(matrix.tasks), fewest - 1, -1) if method == "totals" else ()
+    sets = tuple(tuple(by_totals(count)) for count in sizes)
+    return LiteSet(matrix, by, tuple(columns), tuple(removals), measured, correlation, sets=sets, notes=matrix.notes)
 
 
 def judge_lite_set(

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from embark import published
 from embark.boards.matrix import Matrix, grouped, load_matrix
 from embark.catalogue import listed
+from embark.results.drawing import PAGE
 from embark.results.table import Row, Table, applicable, short
 from embark.settings import Settings
 from embark.studies.correlate import OVER_MODELS, Agreement, agreement
+from embark.studies.plotting import SMALL
 from embark.studies.study import Study
 from embark.tasks import Tasks
 from embark.types import Benchmark, EmbarkError
@@ -36,16 +39,17 @@ def mllm(
 ) -> ExternalCorrelations:
     """Correlate embedding scores with those of multimodal LLMs built on the encoders, or with any other table.
 
-    `table` is a CSV file (a column of models, then a column for each measure) or {measure: {model: value}}. None is
-    shipped: scores of multimodal LLMs are not among MIEB's tables that are here.
+    `table` is a CSV file (a column of models, then a column for each measure) or {measure: {model: value}}; without
+    one, Cambrian-1's scores of multimodal LLMs on 16 benchmarks, as in MIEB's Figure 4.
     """
-    if table is None:
-        raise EmbarkError(
-            "No scores of multimodal LLMs are shipped: they are not among MIEB's tables that are here. Name a table: "
-            "embark analyze mllm FILE.csv, with a column of models and a column for each measure."
-        )
-    measures = read_external_scores(Path(table)) if isinstance(table, (str, Path)) else table
-    return correlate_external(load_matrix(benchmark, tasks, own=own, settings=settings), measures, by, correlation)
+    matrix = load_matrix(benchmark, tasks, own=own, settings=settings)
+    if table is not None:
+        measures = read_external_scores(Path(table)) if isinstance(table, (str, Path)) else table
+        return correlate_external(matrix, measures, by, correlation)
+    shipped = published.mllm_scores()
+    near = f"Other resolutions of these encoders were used there: {listed([*map(short, shipped.near)])}."
+    study = correlate_external(matrix, shipped.scores, by, correlation)
+    return replace(study, source=f"Scores of multimodal LLMs on frozen encoders: {shipped.source}. {near}")
 
 
 @dataclass(frozen=True)
@@ -58,12 +62,15 @@ class ExternalCorrelations(Study):
     groups: tuple[str, ...]
     values: Mapping[tuple[str, str], Agreement]  # by group and measure
     unmatched: tuple[str, ...]  # models of the external table without scores here
+    source: str = ""  # of the table, if it is the one that is shipped
 
-    title = "Embedding scores and the outside table"
+    @property
+    def title(self) -> str:
+        return f"Embedding scores and {'multimodal LLMs' if self.source else 'the outside table'}"
 
     @property
     def size(self) -> tuple[float, float]:
-        return 2.6 + 0.95 * max(len(self.measures), 4), 1.4 + 0.36 * len(self.groups)
+        return min(2.6 + 0.95 * max(len(self.measures), 4), PAGE), 1.6 + 0.3 * len(self.groups)
 
     def table(self) -> Table:
         """One line per group and measure, each with its interval and number of models."""
@@ -73,27 +80,33 @@ class ExternalCorrelations(Study):
             cells.sort(key=lambda cell: -cell[1].value)
             rows += [Row((group, *astuple(r)), measure) for group, r in cells]
         name = self.correlation.capitalize()
-        fewest = min(r.n for r in self.values.values())
+        counts = sorted({r.n for r in self.values.values()})
+        models = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
         unmatched = listed([*map(short, self.unmatched)], 3)
         notes = {
-            f"{name} r of a {self.by}'s mean score and the measure; {OVER_MODELS}.": True,
-            "With so few models an interval this wide says: more are needed.": fewest < 10,
+            f"{name} r of a {self.by}'s mean score and the measure over {models} models; {OVER_MODELS}.": True,
+            self.source: self.source,
+            "Drawn in bold: the interval is on one side of zero.": True,
+            "With so few models an interval this wide says: more are needed.": counts[0] < 10,
             f"No scores on all tasks of a {self.by} here for: {unmatched}.": self.unmatched,
         }
         return Table((self.by, "r", "low", "high", "models"), tuple(rows), applicable(notes))
 
     def draw(self, figure: Any) -> None:
-        """A heat map of groups × measures."""
+        """A heat map of groups × measures; numbers in bold where the interval is on one side of zero."""
         axes = figure.subplots()
         values = np.full((len(self.groups), len(self.measures)), np.nan)
         for (group, measure), r in self.values.items():
             row, column = self.groups.index(group), self.measures.index(measure)
             values[row, column] = r.value
             ink = "white" if abs(r.value) > 0.65 else "black"
-            axes.text(column, row, f"{r.value:.2f}", ha="center", va="center", fontsize=8, color=ink)
+            weight = "bold" if r.low > 0 or r.high < 0 else "normal"
+            number = f"{r.value:.2f}".replace("-", "−").replace("0.", ".")  # many stand side by side
+            axes.text(column, row, number, ha="center", va="center", fontsize=SMALL, color=ink, fontweight=weight)
         image = axes.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
-        axes.set_xticks(range(len(self.measures)), [short(name, 16) for name in self.measures], rotation=30, ha="right")
-        axes.set_yticks(range(len(self.groups)), [short(name, 30) for name in self.groups])
+        names = [short(name, 16) for name in self.measures]
+        axes.set_xticks(range(len(names)), names, rotation=40, ha="right", rotation_mode="anchor", fontsize=7)
+        axes.set_yticks(range(len(self.groups)), [short(name, 30) for name in self.groups], fontsize=7)
         axes.grid(False)
         figure.colorbar(image, ax=axes, label=f"{self.correlation.capitalize()} r")
 

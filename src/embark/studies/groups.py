@@ -16,7 +16,7 @@ from embark.results.drawing import PAGE
 from embark.results.table import Exact, Row, Score, Table, applicable, footnoted, short
 from embark.settings import Settings
 from embark.stats.means import grouped, mean, mean_score, names
-from embark.studies.plotting import COLORS, draw_heat, legend_below
+from embark.studies.plotting import COLORS, MARKERS, draw_heat, legend_below
 from embark.studies.study import Study
 from embark.tasks import Tasks, Wanted, get_benchmark
 from embark.types import Benchmark, EmbarkError, Task
@@ -107,7 +107,10 @@ class Heatmap(Study):
         """A row for each model, a column for each group."""
         rows = [Row((m.model, m.total, *(m.groups.get(group) for group in self.groups))) for m in self.models]
         sizes = ", ".join(f"{group} {count}" for group, count in self.groups.items())
-        notes = {f"Tasks by {self.by}: {sizes}.": self.by != "task"}
+        notes = {
+            f"{counted(len(self.models), 'model')}, {counted(sum(self.groups.values()), 'task')}.": True,
+            f"Tasks by {self.by}: {sizes}.": self.by != "task",
+        }
         return footnoted(
             Table(("model", "total", *self.groups), tuple(rows), applicable(notes), models="rows"), PARTIAL
         )
@@ -151,7 +154,8 @@ class Profile(Study):
                     rank = Exact(None, "") if score.partial else Exact(1 + above, f"{1 + above} of {len(values)}")
                     median = Score(float(np.median(values)), np.nan, np.nan) if values else None
                     rows.append(Row((group, Exact(count, str(count)), score, median, rank), m.model))
-        notes = ("median: of all models that have every task of the group; rank: among them.",)
+        sizes = ", ".join(f"{group} {count}" for group, count in self.groups.items())
+        notes = ("median: of all models that have every task of the group; rank: among them.", f"Tasks: {sizes}.")
         table = Table((self.by, "tasks", "score", "median", "rank"), tuple(rows), notes, models="rows")
         return footnoted(table, PARTIAL)
 
@@ -170,12 +174,15 @@ class Profile(Study):
             scores = [m.groups[group] for group in self.groups if group in m.groups]
             color = COLORS[number % len(COLORS)]
             axes.hlines(rows, [100 * s.low for s in scores], [100 * s.high for s in scores], color=color, lw=1.2)
-            axes.plot([100 * s.value for s in scores], rows, "o", ms=4, color=color, label=short(m.model, 34))
+            shape = MARKERS[number % len(MARKERS)]
+            axes.plot([100 * s.value for s in scores], rows, shape, ms=4, color=color, label=short(m.model, 34))
         if len(self.field) > len(self.models):
             axes.plot([], [], "|", color="#888888", ms=9, label="median of all")
         axes.set_yticks(range(0, -len(self.groups), -1), list(self.groups), fontsize=8)
         axes.grid(visible=False, axis="y")
         axes.set(xlabel="score (points)")
+        axes.use_sticky_edges = False  # a bar that begins at the axis would seem to be cut
+        axes.margins(x=0.04)
         legend_below(figure, *axes.get_legend_handles_labels()[::-1])
 
     def _values(self, group: str) -> list[float]:

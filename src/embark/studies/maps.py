@@ -123,7 +123,7 @@ class Maps(Study):
         for axes, model in zip(panels.ravel(), self.models, strict=False):
             if len(model.group_names) > IN_LEGEND:
                 named = [name for name in model.group_names if not name.endswith(OTHERS)]
-                middles = np.array([np.median(model.points[model.groups == name], axis=0) for name in named])
+                middles = np.array([_middle(model.points[model.groups == name]) for name in named])
                 names = [short(name, 24) for name in named]
                 label_points(axes, middles[:, 0], middles[:, 1], names, model.points, size=SMALL, drop=True)
 
@@ -174,6 +174,12 @@ def plane(unit: Array, method: str) -> Array:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a seed costs its threads is what we want
         return np.asarray(UMAP(n_neighbors=neighbors, metric="cosine", random_state=0).fit_transform(unit))
+
+
+def _middle(points: Array) -> Array:
+    """The point that is nearest to all others: a middle that lies among none of them would mislead."""
+    apart = np.linalg.norm(points[:, None] - points, axis=2).sum(axis=1)
+    return np.asarray(points[int(apart.argmin())])
 
 
 def _check(by: str, method: str | None) -> None:

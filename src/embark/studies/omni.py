@@ -21,7 +21,7 @@ from embark.results.drawing import FORMATS
 from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
 from embark.stats.intervals import NO_SPREAD
-from embark.studies.diagnosis import Diagnosis
+from embark.studies.diagnosis import Diagnosis, make_folder
 from embark.studies.maps import METHODS
 from embark.studies.omni_directions import TOP, Direction, MixedLists, stored_directions
 from embark.studies.omni_maps import ModalityMap, ShiftMaps, item_layout, shift_layout
@@ -67,6 +67,8 @@ def diagnose_omni(
     (tsne, umap or pca).
     """
     check_name("format of figures", f".{figures}", FORMATS)
+    if out is not None:
+        make_folder(out)
     check_name("method for maps", method, METHODS)
     settings = settings or load_settings()
     rows = choose_tasks(tasks, protocol, known_tasks(Results(settings.results).all()))

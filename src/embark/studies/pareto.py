@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from embark.boards.matrix import Matrix, load_matrix
-from embark.catalogue import check_name, listed
+from embark.catalogue import check_name, counted, listed
 from embark.results import Results, TaskResult
 from embark.results.drawing import PAGE
 from embark.results.table import Exact, Row, Score, Table, applicable, short
@@ -78,8 +78,9 @@ class ParetoFront(Study):
         ]
         unit = UNITS[self.against]
         timed = self.against == "time"
+        models = counted(len(self.models), "model")
         notes = {
-            f"Totals over {self.tasks} tasks, of models that have them all; {unit}: lower is better.": True,
+            f"Totals over {self.tasks} tasks, of {models} that have them all; {unit}: lower is better.": True,
             "Times were measured on the machines that embedded: compare them only where it was one.": timed,
             f"Left out, {self.against} not known: {listed([*map(short, self.unknown)], 3)}.": self.unknown,
         }

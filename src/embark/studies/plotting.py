@@ -50,7 +50,9 @@ def amount(value: float) -> str:
 
 
 def log_axis(axes: Any, values: Sequence[float] | Array, which: str = "x") -> None:
-    """A logarithmic axis with plain numbers at its ticks: its values where they are few, else 1, 2, 5, 10…"""
+    """A logarithmic axis with plain numbers at its ticks: its values where they are few, powers of two where all are
+    multiples of 64 (dimensions), else 1, 2, 5, 10…
+    """
     from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
@@ -59,6 +61,10 @@ def log_axis(axes: Any, values: Sequence[float] | Array, which: str = "x") -> No
     apart = len(known) < 2 or float(np.diff(np.log(known)).min() / np.log(known[-1] / known[0])) > 0.08
     if len(known) <= TICKS and apart:
         axis.set_major_locator(FixedLocator(known.tolist()))
+        axis.set_minor_locator(NullLocator())
+    elif (known % 64 == 0).all():
+        powers = 2.0 ** np.arange(np.floor(np.log2(known[0])), np.ceil(np.log2(known[-1])) + 1)
+        axis.set_major_locator(FixedLocator(powers.tolist()))
         axis.set_minor_locator(NullLocator())
     else:
         tens = np.log10(known[-1] / known[0])
@@ -148,10 +154,11 @@ def draw_heat(
 
 
 def legend_below(figure: Any, labels: Sequence[str], handles: Sequence[Any], fontsize: float = 7) -> None:
-    """A legend below all panels, in as many columns as the figure's width has room for."""
+    """A legend below all panels, in as few lines as the figure's width allows, of about equal length."""
     letters = figure.get_size_inches()[0] * 72 / (0.55 * fontsize)
-    columns = max(1, min(len(labels), int(letters // (max(map(len, labels)) + 7))))
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=fontsize)
+    most = max(1, min(len(labels), int(letters // (max(map(len, labels)) + 7))))
+    lines = -(-len(labels) // most)
+    figure.legend(handles, labels, loc="outside lower center", ncols=-(-len(labels) // lines), fontsize=fontsize)
 
 
 def _along(axes: Any, line: Array | None) -> Array | None:

@@ -24,7 +24,7 @@ from embark.studies.plotting import COLORS, label_points
 from embark.studies.study import Study
 from embark.tasks import TASKS, Tasks
 from embark.tasks.text_sts import TWINS
-from embark.types import Benchmark, EmbarkError
+from embark.types import Array, Benchmark, EmbarkError
 
 ALONE = "the pairs of text and pictures could not be aligned by ids and human scores: as if they were independent"
 
@@ -122,9 +122,29 @@ class Rendering(Study):
         texts = np.array([100 * cost.text.value for cost in self.costs])
         pictures = np.array([100 * cost.pictures.value for cost in self.costs])
         axes.axline((0, 0), slope=1, color="#AAAAAA", lw=1)
-        axes.plot(texts, pictures, "o", ms=4, color=COLORS[0], mew=0)
-        axes.set(xlabel="as text (points)", ylabel="as pictures (points)")
-        label_points(axes, texts, pictures, [f"{short(cost.model)}, {cost.task}" for cost in self.costs])
+        ends = [
+            np.array([_arms(cost.text) for cost in self.costs]).T,
+            np.array([_arms(cost.pictures) for cost in self.costs]).T,
+        ]
+        axes.errorbar(texts, pictures, xerr=ends[0], yerr=ends[1], fmt="o", ms=4, color=COLORS[0], mew=0, lw=0.8)
+        axes.set(xlabel="as text (points)", ylabel="as pictures (points)", aspect="equal")
+        names = [f"{short(cost.model)}, {cost.task}" for cost in self.costs]
+        diagonal = np.repeat([[min(texts.min(), pictures.min())], [max(texts.max(), pictures.max())]], 2, axis=1)
+        label_points(axes, texts, pictures, names, _along_intervals(texts, pictures, ends), diagonal)
+
+
+def _arms(score: Score) -> tuple[float, float]:
+    """How far the interval reaches down and up, in points; nothing where it is not known."""
+    arms = 100 * (score.value - score.low), 100 * (score.high - score.value)
+    return (0.0, 0.0) if isnan(sum(arms)) else arms
+
+
+def _along_intervals(texts: Array, pictures: Array, ends: Sequence[Array]) -> Array:
+    """Points along the intervals, which names must not cover."""
+    steps = np.linspace(0, 1, 40)[:, None]
+    across = texts - ends[0][0] + steps * ends[0].sum(axis=0), np.broadcast_to(pictures, (40, len(pictures)))
+    up = np.broadcast_to(texts, (40, len(texts))), pictures - ends[1][0] + steps * ends[1].sum(axis=0)
+    return np.concatenate([np.stack(line, axis=2).reshape(-1, 2) for line in (across, up)])
 
 
 def _cost(pictures: TaskResult, text: TaskResult, numbers: ItemNumbers) -> tuple[Cost, list[Contrast]]:

@@ -16,6 +16,7 @@ from embark.catalogue import check_name, group_values
 from embark.engine.progress import Advance, progress
 from embark.evaluators.retrieval import evaluate_lists
 from embark.evaluators.similarity import as_float32
+from embark.results.drawing import PAGE
 from embark.results.table import Exact, Interval, Row, Score, Table, footnoted, short
 from embark.run.embedded_task import Embedded, EmbeddedPart
 from embark.run.models import Models
@@ -23,7 +24,7 @@ from embark.settings import cores
 from embark.stats.paired import difference
 from embark.stats.shared import ItemNumbers, Part, interval
 from embark.studies.pareto import on_front
-from embark.studies.plotting import SMALL, color, log_axis
+from embark.studies.plotting import SMALL, color, legend_below, log_axis
 from embark.studies.search_indexes import BUILD_EXPANSION, CONNECTIVITY, METHODS, Built, Corpus, Method, Search
 from embark.studies.stored_tasks import SharedArguments, one_stored_task
 from embark.studies.study import Study
@@ -92,7 +93,7 @@ class IndexStudy(Study):
 
     @property
     def size(self) -> tuple[float, float]:
-        return 8.6, 0.6 + 3.7 * len(self.curves)
+        return PAGE, 0.7 + 3.3 * len(self.curves)
 
     def table(self) -> Table:
         """One line per way to search."""
@@ -141,11 +142,11 @@ class IndexStudy(Study):
             _name_settings(by_speed, curve.points, speed)
             _name_settings(by_size, curve.points, size)
             by_speed.set(ylabel=f"{curve.task.task.metric} (%), 95 % intervals")
-            by_speed.set_xlabel(f"queries a second ({self.threads} threads; range of {self.repeats} repeats)")
+            by_speed.set_xlabel(f"queries a second ({self.threads} threads,\nrange of {self.repeats} repeats)")
             by_size.set_xlabel("bytes a vector")
-            by_speed.set_title(curve.label, fontsize=8, color="#555555", loc="left")
+            by_speed.set_title(curve.label, fontsize=7, color="#555555", loc="left")
         handles, labels = panels[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8)
+        legend_below(figure, labels, handles)
 
 
 def index(

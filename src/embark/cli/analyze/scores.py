@@ -160,17 +160,19 @@ def extremes(
 
 def mllm(
     table: Annotated[
-        Path | None, typer.Argument(help="CSV: a column of models, then a column for each measure; none is shipped.")
+        Path | None, typer.Argument(help="CSV: a column of models, then one for each measure; else Cambrian-1's.")
     ] = None,
     benchmark: OnBenchmark = None,
     tasks: OnTasks = None,
     by: By = "category",
     correlation: Correlation = "pearson",
 ) -> None:
-    """Whether embedding scores foretell those of multimodal LLMs built on the encoders, or any other table of yours.
+    """Whether embedding scores foretell those of multimodal LLMs built on the encoders (MIEB's Figure 4; the scores are
+    Cambrian-1's), or any other table of yours.
 
     \b
-    embark analyze mllm mllm.csv --by type --plot mllm.svg
+    embark analyze mllm --plot mllm.svg
+    embark analyze mllm mllm.csv --by type
     """
 
 
