@@ -472,8 +472,8 @@ def test_a_served_page_follows_a_run(pocket_page: Path, opened: Opened) -> None:
             tab = opened(server.address, "#/run")
             tab.get_by_text("running").wait_for()
             tab.get_by_text("3 of 9 items").wait_for()
-            before = tab.locator(".run .hint").first.inner_text()
-            wait_until(tab, f"document.querySelector('.run .hint').innerText !== {json.dumps(before)}")
+            before = tab.locator(".run .tiles").first.inner_text()
+            wait_until(tab, f"document.querySelector('.run .tiles').innerText !== {json.dumps(before)}")
         tab.get_by_text("ended", exact=True).first.wait_for()
     finally:
         server.shutdown()

@@ -108,7 +108,7 @@ function Differences({ pair, task }: { pair: Pair; task: string }) {
               {rows.map((row) => (
                 <tr key={row} class={tasks.task[row] === task ? "pinned" : ""}>
                   <th scope="row">
-                    <button type="button" class="link" aria-pressed={tasks.task[row] === task} onClick={() => setParams({ task: tasks.task[row]! })}>
+                    <button type="button" class="link" aria-label={plain(tasks.task[row]!)} aria-pressed={tasks.task[row] === task} onClick={() => setParams({ task: tasks.task[row]! })}>
                       <Broken text={plain(tasks.task[row]!)} />
                     </button>
                   </th>

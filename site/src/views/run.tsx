@@ -90,7 +90,7 @@ function State({ state }: { state: RunState }) {
   const title = state.title || (models.length ? `${models.slice(0, 3).join(", ")}${models.length > 3 ? " …" : ""} on ${state.tasks} ${state.tasks === 1 ? "task" : "tasks"}` : `run ${state.id}`);
   const vectors = state.embedded + state.reused;
   const tiles: [string, string, string?][] = [
-    [state.ended ? "Took" : "Running for", span(state.seconds), state.predicted ? `${span(state.predicted)} predicted` : ""],
+    [state.ended ? "Took" : "So far", span(state.seconds), state.predicted ? `${span(state.predicted)} predicted` : ""],
     ["Items embedded", state.embedded.toLocaleString("en"), state.seconds > 0 && state.embedded ? `${Math.round(state.embedded / state.seconds).toLocaleString("en")} a second` : ""],
     ["Vectors from the store", state.reused.toLocaleString("en"), vectors ? `${Math.round((100 * state.reused) / vectors)} % of those needed` : ""],
     ["Scores", state.scores.length.toLocaleString("en")],
