@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from importlib import import_module
 
 import numpy as np
@@ -53,7 +54,8 @@ def test_loaders_exist(loader: str) -> None:
 @BUILTIN
 def test_models_embed_what_their_cards_say(card: ModelCard) -> None:
     model = get_model(card.name)
-    assert model.card == card
+    version = LOADERS[card.loader].version
+    assert model.card == replace(card, options={"loader": version} if version > 1 else {})
     for kind in card.modalities:
         vector = model.embed([model.prepare([Content(kind, SAMPLES[kind])], "")])
         assert np.shape(vector) == (1, card.dim), kind

@@ -35,8 +35,9 @@ BUCKETS = 1 << 14  # of hashed words and n-grams
 MELS, FRAMES = 40, 128  # of a spectrogram
 RATE, WINDOW, HOP = 16_000, 512, 320  # of sounds; samples
 SIDE = 64  # of images; pixels
-# Matrix libraries choose their kernels by shape, and so their rounding. Every forward pass therefore has one of these
-# shapes, with zeros where items are missing: an item's vector is the same to the last bit in any batch.
+# Matrix libraries choose their kernels by the shape of a product, and some round a row by its place in it. Every item
+# therefore has products of its own, and every forward pass one of these shapes, with zeros where items are missing: an
+# item's vector is the same to the last bit in any batch.
 TEXTS, IMAGES, SOUNDS = 64, 8, 16
 CORES = min(8, cores())
 
@@ -94,19 +95,25 @@ def log_mel(samples: Array) -> Array:
     """(frames, 40) loudness of a 16 kHz waveform every 20 ms: 1 for its loudest bin, 0 from 60 dB below that."""
     samples = np.pad(np.asarray(samples, np.float32), (0, max(0, WINDOW - len(samples))))
     spectrum = np.fft.rfft(sliding_window_view(samples, WINDOW)[::HOP] * np.hanning(WINDOW).astype(np.float32), axis=1)
-    decibels = 10 * np.log10(np.abs(spectrum) ** 2 @ _mel_bank() + 1e-10)
+    bins, weights, starts = _mel_bank()
+    mels = np.add.reduceat((np.abs(spectrum) ** 2)[:, bins] * weights, starts, axis=1)
+    decibels = 10 * np.log10(mels + 1e-10)
     return np.asarray(np.clip((decibels - decibels.max()) / 60 + 1, 0, 1), np.float32)
 
 
 @cache
-def _mel_bank() -> Array:
-    """(bins, 40) triangles, evenly spaced in mel between 60 and 7600 Hz."""
+def _mel_bank() -> tuple[Array, Array, Array]:
+    """40 triangles, evenly spaced in mel between 60 and 7600 Hz: the bins of each in turn, their weights, its start.
+
+    As a matrix, nearly all of it would be zeros, and its product rounded by the number of threads.
+    """
     low, high = 2595 * np.log10(1 + np.array([60, 7600]) / 700)
     hertz = 700 * (10 ** (np.linspace(low, high, MELS + 2) / 2595) - 1)
-    left, peak, right = hertz[:-2], hertz[1:-1], hertz[2:]
-    bins = np.linspace(0, RATE / 2, WINDOW // 2 + 1)[:, None]
+    left, peak, right = (side[:, None] for side in (hertz[:-2], hertz[1:-1], hertz[2:]))
+    bins = np.linspace(0, RATE / 2, WINDOW // 2 + 1)
     triangles = np.minimum((bins - left) / (peak - left), (right - bins) / (right - peak))
-    return np.maximum(0, triangles).astype(np.float32)
+    mel, places = np.nonzero(triangles > 0)
+    return places, triangles[mel, places].astype(np.float32), np.searchsorted(mel, np.arange(MELS))
 
 
 def spectrogram(audio: Audio) -> Array:
@@ -161,16 +168,17 @@ class Network:
         return self._linear(np.concatenate([x.mean(1), x.max(1)], 1), "audio_head")
 
     def _linear(self, x: Array, name: str) -> Array:
-        return np.asarray(x @ self.weights[f"{name}.w"].T + self.weights[f"{name}.b"])
+        """One product an item."""
+        return np.asarray((x[:, None] @ self.weights[f"{name}.w"].T)[:, 0] + self.weights[f"{name}.b"])
 
     def _convolve(self, x: Array, name: str, taps: tuple[int, ...], stride: int = 1) -> Array:
-        """Channels last, any number of axes: every window becomes a row of one matrix product."""
+        """Channels last, any number of axes: every window becomes a row of its item's matrix product."""
         axes = tuple(range(1, x.ndim - 1))
         padded = np.pad(x, [(0, 0), *((tap // 2, tap // 2) for tap in taps), (0, 0)])
         windows = sliding_window_view(padded, taps, axes)[(slice(None), *(slice(None, None, stride) for _ in axes))]
         windows = np.moveaxis(windows, x.ndim - 1, -1)
         weights = self.weights[f"{name}.w"]
-        out = windows.reshape(-1, len(weights)) @ weights
+        out = windows.reshape(len(x), -1, len(weights)) @ weights
         out += self.weights[f"{name}.b"]
         return out.reshape(*windows.shape[: x.ndim - 1], -1)
 
