@@ -9,7 +9,7 @@ import io
 import textwrap
 import unicodedata
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,13 +28,11 @@ class Drawing:
     def __init__(self, function: Callable[..., bytes], *arguments: Any) -> None:
         self.function = function
         self.arguments = arguments
-
-    @cached_property
-    def png(self) -> bytes:
-        """Its bytes."""
-        return self.function(*self.arguments)
+        self.png = b""
 
     def __call__(self) -> bytes:
+        if not self.png:  # no cached_property: in Python 3.11, threads that draw others would wait for this one
+            self.png = self.function(*self.arguments)
         return self.png
 
 
