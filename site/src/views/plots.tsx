@@ -56,7 +56,7 @@ export function PlotsView({ index }: { index: Index }) {
 }
 
 function has(plots: Plots, kind: string): boolean {
-  if (kind in plots.pareto) return plots.pareto[kind]!.models.length > 1;
+  if (kind in plots.pareto) return new Set(plots.pareto[kind]!.costs).size > 1; // models of one cost are a column
   if (kind === "scaling") return plots.scaling.length > 0;
   if (kind === "correlation") return plots.correlation !== null;
   if (kind === "languages") return plots.languages !== null;
