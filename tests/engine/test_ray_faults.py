@@ -133,16 +133,18 @@ def test_a_loss_in_the_middle_repeats_at_most_five_percent(nodes: Any, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("text", "seconds", "reason"),
     [
-        ("stuck", "it does not decode: it took longer than 2 s"),
-        ("hang", "the model cannot embed it: it took longer than 4 s"),
-        ("kill", "the model cannot embed it: it killed its worker 2 times"),
+        ("stuck", 4, "it does not decode: it took longer than 2 s"),
+        ("hang", 4, "the model cannot embed it: it took longer than 4 s"),
+        ("kill", 60, "the model cannot embed it: it killed its worker 2 times"),  # which takes long beside other tests
     ],
 )
-def test_an_item_that_actors_die_of_is_left_out(nodes: Any, tmp_path: Path, text: str, reason: str) -> None:
+def test_an_item_that_actors_die_of_is_left_out(
+    nodes: Any, tmp_path: Path, text: str, seconds: float, reason: str
+) -> None:
     needs = needs_of_texts(4 * JOB, text)
-    cluster = Cluster(nodes.address, copies=2, preparers=1, item_seconds=2, batch_seconds=4)
+    cluster = Cluster(nodes.address, copies=2, preparers=1, item_seconds=2, batch_seconds=seconds)
     with (
         RayEngine(cluster, lengths, lengths, None, SPACE) as engine,
         Store(tmp_path / "store").space("a").writer() as writer,

@@ -89,3 +89,12 @@ def test_gains_of_few_queries_are_covered() -> None:
         assert (gain.p < 0.05) == (gain.low > 0 or gain.high < 0)
         covered += gain.low <= gained <= gain.high
     assert 0.93 <= covered / replicates <= 0.99  # 0.88 by Student's interval alone
+
+
+def test_differences_that_cancel_out_on_every_item_are_none() -> None:
+    """Queries that share a target, one better and one worse: they vary, and their targets do not."""
+    observations = Observations(np.arange(8), np.arange(8) // 2)
+    sides = (np.tile([1.0, 0.0], 4), np.tile([0.0, 1.0], 4))
+    change = difference(*([Part("mean", "m", {"m": values}, observations)] for values in sides))
+    assert (change.value, change.p) == (0, 1)
+    assert change.low < 0 < change.high

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from math import sqrt
+from math import inf, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -180,8 +180,11 @@ def _few(differences: Array) -> bool:
 
 
 def _effective(differences: Array) -> float:
-    """How many items of one size would differ as these do."""
-    squares = differences**2
+    """How many items of one size would differ as these do; no end of them where what each adds cancels out."""
+    largest = float(np.abs(differences).max(initial=0))
+    if not largest:
+        return inf
+    squares = (differences / largest) ** 2
     return float(squares.sum() ** 2 / (squares**2).sum())
 
 
