@@ -55,6 +55,8 @@ class OldSegment(Segment):
 
 
 class Commit(NamedTuple):
+    """What a segment holds after a commit, and the checksums of what the commit added."""
+
     entries: int = 0
     rows: int = 0
     keys: int = 0  # crc32 of the bytes added since the commit before

@@ -21,6 +21,7 @@ def open_all(disk: Disk, folders: Iterable[Path], again: bool = False) -> list[S
 
 
 def open_segment(disk: Disk, path: Path, stamp: Stamp, again: bool = False) -> Segment:
+    """The segment at a path, as this process opened it first; `again` reads it anew."""
     opened = OPENED.setdefault(path.parent, {})
     known = opened.get(path.name)
     if known is None or known.stamp != stamp or again:
