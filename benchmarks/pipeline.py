@@ -26,6 +26,7 @@ if __name__ == "__main__":  # not in processes, which have the path of this one
 import argparse
 import io
 import json
+import os
 import tempfile
 import time
 from collections import deque
@@ -53,6 +54,7 @@ from embark.engine.preparing_processes import Preparer
 from embark.engine.report import Report
 from embark.engine.tuning import Tuning
 from embark.models import Encoder, get_model
+from embark.models.device import CONNECTIONS
 from embark.models.encoder import fingerprint
 from embark.planning import Need, Plan, plan, task_demand
 from embark.run.hashing import HashingProcesses
@@ -98,6 +100,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a tiny model and few items")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
+    os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", CONNECTIONS)  # as for embark's models, so for the bare loops
     import torch
 
     device = ("cuda" if torch.cuda.is_available() else "cpu") if args.device == "auto" else args.device

@@ -128,6 +128,10 @@ class Needs(Sequence[Need]):
         """The text of each item, where each is one text."""
         return self._items.texts()
 
+    def pictures(self) -> list[tuple[bytes | memoryview, int]] | None:
+        """The bytes and the orientation of each item, where each is one picture in a file with many."""
+        return self._items.pictures()
+
     def kinds(self) -> Kinds:
         """The kinds of the items to embed."""
         return self._items.kinds()

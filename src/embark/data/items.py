@@ -197,6 +197,12 @@ class Items(Sequence[Item]):
         texts = [part.text for part in parts if isinstance(part, Text)]
         return texts if len(texts) == len(parts) else None
 
+    def pictures(self) -> list[tuple[bytes | memoryview, int]] | None:
+        """The bytes of each item and the EXIF orientation to apply, where each is one picture that lies in a file with
+        many; None for others, which are read item by item.
+        """
+        return None
+
     @abstractmethod
     def hashed(self) -> Iterator[bytes]:
         """What `digest` hashes of the parts of each item."""

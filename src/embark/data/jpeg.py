@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TypeAlias
 
 from PIL import Image
@@ -28,15 +29,16 @@ def plain_jpeg(data: bytes | memoryview, orientation: int = 1) -> Encoded | None
 
     None for all others: progressive and other codes, RGB and CMYK, unusual samplings, and files without an end.
     """
-    if data[: len(BEGIN)] != BEGIN:
+    head = bytes(data[:HEAD])
+    if not head.startswith(BEGIN):
         return None
-    frame, scan = _header(bytes(data[:HEAD]))
+    frame, scan = _header(head)
     if scan is None and len(data) > HEAD:
         frame, scan = _header(bytes(data))
     if not frame or not scan:
         return None
     # Codes never hold an end marker, so this is the file's own: without one, Pillow decides how much is lost.
-    whole = any(END in bytes(data[start:]) for start in (max(scan, len(data) - TAIL), scan))
+    whole = END in bytes(data[max(scan, len(data) - TAIL) :]) or END in bytes(data[scan:])
     return Encoded(data, *frame, orientation) if whole else None
 
 
@@ -46,7 +48,8 @@ def _header(data: bytes) -> tuple[Frame | None, int | None]:
     """
     frame = None
     position = 2
-    while position + 4 <= len(data):
+    end = len(data) - 4
+    while position <= end:
         if data[position] != 0xFF:
             return None, 0
         marker = data[position + 1]
@@ -56,11 +59,12 @@ def _header(data: bytes) -> tuple[Frame | None, int | None]:
         if marker == SCAN:
             return frame, position
         start = position + 4
-        position += 2 + int.from_bytes(data[position + 2 : start], "big")
-        if position > len(data):
+        position += 2 + (data[position + 2] << 8 | data[position + 3])
+        if position > end + 4:
             return None, None
         if marker in FRAMES:
-            frame = _frame(data[start:position]) if marker in BASELINE and frame is None else None
+            plain = marker in BASELINE and frame is None
+            frame = _frame(data[start:position], Image.MAX_IMAGE_PIXELS) if plain else None
             if frame is None:
                 return None, 0
         elif marker == ADOBE and data[start : start + 5] == b"Adobe" and data[start + 11 : start + 12] != b"\x01":
@@ -68,7 +72,8 @@ def _header(data: bytes) -> tuple[Frame | None, int | None]:
     return None, None
 
 
-def _frame(segment: bytes) -> Frame | None:
+@lru_cache(maxsize=4096)  # pictures of a data set have few sizes
+def _frame(segment: bytes, most_pixels: int | None) -> Frame | None:
     """(size, sampling) of a frame's header; None where it is none of a plain JPEG."""
     if len(segment) < 6 or segment[0] != 8 or len(segment) != 6 + 3 * segment[5]:
         return None
@@ -77,7 +82,7 @@ def _frame(segment: bytes) -> Frame | None:
     samplings = [divmod(factors, 16) for factors in segment[7::3]]
     if segment[6::3] == LETTERS or (samplings != GREY and samplings not in COLOR):
         return None
-    largest = 2 * Image.MAX_IMAGE_PIXELS if Image.MAX_IMAGE_PIXELS else width * height
+    largest = 2 * most_pixels if most_pixels else width * height
     if not 0 < width * height <= largest:
         return None
     return (width, height), ((0, 0) if samplings == GREY else samplings[0])

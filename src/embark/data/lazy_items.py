@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from embark.catalogue import group_values
+from embark.data.errors import errors_about
 from embark.data.items import KEY, ItemList, Items, Kinds
 from embark.data.lazy_media import LazyBytes, MediaSequence, StoredMedia
 from embark.data.upright import UprightMedia
@@ -153,13 +154,23 @@ class MediaItems(Items):
     def lengths(self) -> Array:
         return np.zeros(len(self), np.int64)
 
+    def pictures(self) -> list[tuple[bytes | memoryview, int]] | None:
+        if self.kind != "image" or self.locations is not None:
+            return None
+        with errors_about(self.sequence.path):
+            views = [view for view in map(self.sequence.view, self.positions.tolist()) if view is not None]
+        return list(zip(views, self._turns().tolist(), strict=True)) if len(views) == len(self) else None
+
+    def _turns(self) -> Array:
+        return self.sequence.orientations(self.positions) if self.turned else np.ones(len(self), np.uint8)
+
     def hashed(self) -> Iterator[bytes]:
         if not len(self):
             return
         sha256 = hashlib.sha256
         head = f"\0{self.kind}\0".encode()
         hashes = self.sequence.hashes(self.positions)
-        turns = self.sequence.orientations(self.positions) if self.turned else np.ones(len(self), np.uint8)
+        turns = self._turns()
         for start in range(0, len(self), BLOCK):
             block = slice(start, start + BLOCK)
             of_bytes = hashes[block].view(KEY).ravel().tolist()
@@ -284,6 +295,15 @@ class Chained(Items):
                 return None
             texts[rows] = of_sequence
         return texts.tolist()
+
+    def pictures(self) -> list[tuple[bytes | memoryview, int]] | None:
+        pictures: dict[int, tuple[bytes | memoryview, int]] = {}
+        for rows, number, places in self.by_sequence():
+            of_sequence = self._taken(number, places).pictures()
+            if of_sequence is None:
+                return None
+            pictures |= zip(rows.tolist(), of_sequence, strict=True)
+        return [pictures[row] for row in range(len(self))]
 
     def hashed(self) -> Iterator[bytes]:
         if (np.diff(self.rows) > 0).all():

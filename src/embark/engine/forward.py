@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from threading import Condition
+from threading import Condition, Lock
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -45,6 +46,19 @@ class Turns:
                 self._running -= 1
                 self._alone -= alone
                 self._changed.notify_all()
+
+
+_turns: WeakKeyDictionary[Encoder, Turns] = WeakKeyDictionary()
+_turns_lock = Lock()
+
+
+def turns_of(encoder: Encoder) -> Turns:
+    """The turns of an encoder, which all who hand it batches share."""
+    with _turns_lock:
+        try:
+            return _turns.setdefault(encoder, Turns())
+        except TypeError:  # an encoder of others that has no hash, or no weak references
+            return Turns()
 
 
 def forward(

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from functools import partial
 from threading import Lock
-from typing import TypeAlias
+from types import TracebackType
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from embark.allocation import keep_freed_memory
 from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import Batch, Kind, Window, by_kind, first_batches_first, fixed_size, seconds_left
 from embark.engine.compiling import trial_is_due, try_compiled
-from embark.engine.forward import Turns, forward
+from embark.engine.forward import Turns, forward, turns_of
 from embark.engine.lanes import Lanes
 from embark.engine.preparing import MOST_BYTES, prepared
 from embark.engine.preparing_processes import Preparer, preparer_of_call
@@ -37,7 +38,37 @@ from embark.threads import rare_garbage_collection, short_turns
 Job: TypeAlias = tuple[Kind, Batch, bool]  # whether a compiled pass is tried on the batch
 
 
-def embed(
+class Embedding(AbstractContextManager["Embedding"]):
+    """Needs whose batches are all in the encoder's hands, so that others may be handed over.
+
+    `finish`, or leaving the `with` block, waits until their vectors are committed; `contexts` are what is open until
+    then, and `conclude` is called at the end.
+    """
+
+    def __init__(self, report: Report, contexts: ExitStack, conclude: Callable[[], object] = lambda: None) -> None:
+        self.report = report
+        self._contexts = contexts
+        self._conclude = conclude
+
+    def finish(self) -> Report:
+        """Wait for the vectors; errors that the encoder meets meanwhile are raised."""
+        with self:
+            return self.report
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._contexts.__exit__(kind, error, trace)
+        if error is None:
+            self._conclude()
+
+
+def embed(encoder: Encoder, needs: Sequence[Need], writer: Writer, **options: Any) -> Report:
+    """Embed every need and commit its vector; the options are those of `begin`."""
+    return begin(encoder, needs, writer, **options).finish()
+
+
+def begin(
     encoder: Encoder,
     needs: Sequence[Need],
     writer: Writer,
@@ -50,8 +81,8 @@ def embed(
     advance: Callable[[int, float | None], None] = lambda items, left: None,
     tuning: Tuning | None = None,
     activity: Activity = SILENT,
-) -> Report:
-    """Embed every need and commit its vector.
+) -> Embedding:
+    """Hand every need to the encoder; where it has several lanes, the last batches are still there when this returns.
 
     `self_check` begins with a few items of each kind, alone and in a batch; a model that mixes them up is an error.
     `name` returns the name of a needed item for messages; `advance` is called with the number of items just finished
@@ -64,13 +95,14 @@ def embed(
     tuning = tuning or Tuning()
     start = time.perf_counter()
     paid = isinstance(encoder, Billed)
-    with (
-        preparer_of_call(preparer, workers) as preparer,
-        Sink(writer, activity, paid) as sink,
-        rare_garbage_collection(),
-        short_turns() if _lane_count(encoder) > 1 else nullcontext(),
-        tuning,
-    ):
+    turns = turns_of(encoder)
+    with ExitStack() as contexts:
+        preparer = contexts.enter_context(preparer_of_call(preparer, workers))
+        sink = contexts.enter_context(Sink(writer, activity, paid))
+        contexts.enter_context(rare_garbage_collection())
+        if _lane_count(encoder) > 1:
+            contexts.enter_context(short_turns())
+        contexts.enter_context(tuning)
         fixed = batch_size or encoder.batch_size
         kinds = []
         for modalities, group in by_kind(needs):
@@ -84,21 +116,27 @@ def embed(
                 kind.valid = len(kind.needs) - len(rest)
                 kind.needs = rest
                 advance(kind.valid, None)
-        with _lanes(encoder, kinds, sink, report, name, advance, activity) as lanes:
-            for kind, part in first_batches_first(kinds):
-                with closing(prepared(encoder, part, workers, kind.size, name, preparer, activity)) as ready:
-                    alike = not getattr(encoder, "encoded", frozenset()).isdisjoint(kind.modalities)
-                    window = Window(part, ready, kind.size, MOST_BYTES // lanes.jobs_at_once, alike)
-                    while not kind.hopeless and _hand_over(encoder, lanes, kind, kinds, window):
-                        pass
+        lanes = contexts.enter_context(_lanes(encoder, kinds, sink, report, name, advance, activity, turns))
+        for kind, part in first_batches_first(kinds):
+            with closing(prepared(encoder, part, workers, kind.size, name, preparer, activity)) as ready:
+                alike = not getattr(encoder, "encoded", frozenset()).isdisjoint(kind.modalities)
+                window = Window(part, ready, kind.size, MOST_BYTES // lanes.jobs_at_once, alike)
+                while not kind.hopeless and _hand_over(encoder, lanes, kind, kinds, window, turns):
+                    pass
+        open_still = contexts.pop_all()
+
+    def conclude() -> None:
         for kind in kinds:
             if kind.hopeless:
                 kind.give_up(report)
-    report.seconds = time.perf_counter() - start
-    return report
+        report.seconds = time.perf_counter() - start
+
+    return Embedding(report, open_still, conclude)
 
 
-def _hand_over(encoder: Encoder, lanes: Lanes[Job], kind: Kind, kinds: Sequence[Kind], window: Window) -> bool:
+def _hand_over(
+    encoder: Encoder, lanes: Lanes[Job], kind: Kind, kinds: Sequence[Kind], window: Window, turns: Turns
+) -> bool:
     """Hand the next batch of a kind to the lanes; False when there is none.
 
     A function of its own, so that a batch's memory is free before the next one is gathered.
@@ -110,7 +148,8 @@ def _hand_over(encoder: Encoder, lanes: Lanes[Job], kind: Kind, kinds: Sequence[
         compiled = compilation.decisions.get(kind.modalities, False)
         if compiled != compilation.on:
             lanes.wait()
-            compilation.switch(compiled)
+            with turns.turn(alone=True):
+                compilation.switch(compiled)
     trial = trial_is_due(encoder, kind, kinds)
     lanes.put((kind, batch, trial), alone=trial or kind.size.is_tried_by(batch))
     return True
@@ -124,9 +163,9 @@ def _lanes(
     name: Callable[[Need], str],
     advance: Callable[[int, float | None], None],
     activity: Activity,
+    turns: Turns,
 ) -> Lanes[Job]:
     """The encoder's lanes, which embed batches, hand the vectors to the writer and count what became of the items."""
-    turns = Turns()
     lock = Lock()
     last = time.perf_counter()
 
@@ -134,8 +173,10 @@ def _lanes(
         nonlocal last
         kind, batch, trial = job
         part = Report(unreadable=dict(batch.unreadable))  # its own: those that the model refuses are added
-        if trial and (warning := try_compiled(encoder, kind.modalities, batch.values)):
-            part.warnings += (warning,)
+        if trial:
+            with turns.turn(alone=True):
+                warning = try_compiled(encoder, kind.modalities, batch.values)
+            part.warnings += (warning,) if warning else ()
         alone = lanes.count == 1
         for needs, vectors in forward(encoder, batch, kind.size, part, name, turns, alone, activity):
             if lanes.left:  # after an error, when nobody waits for these vectors any more

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import partial
 from threading import Condition
@@ -14,11 +15,12 @@ import numpy as np
 from PIL import Image
 
 from embark.data.items import ItemList
+from embark.data.jpeg import plain_jpeg
 from embark.data.media import UnreadableMedia, decode
 from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import BatchSize, Ready
 from embark.models.encoder import Encoder, Preparing, renders_plainly
-from embark.planning import Need, Needs
+from embark.planning import Need, Needs, take
 from embark.threads import DaemonThreads
 from embark.types import Array, Content, EmbarkError, Encoded, Modality, Text
 
@@ -30,6 +32,7 @@ TEXT_CHUNK = 64  # handing over a short text costs more than preparing it
 TOGETHER = 512  # texts at a time, for an encoder that prepares many together
 CHARACTERS = 1 << 16  # of these texts, about: long ones take long
 FILES = 256  # files at a time that the device decodes: they are only read, a row group by each thread
+MOST_TOGETHER = 128 << 20  # bytes of these files; of larger ones, each waits for room among the prepared items
 FEW_THREADS = 3  # for texts and files: their work is Python, of which one thread runs, and lanes wait for their turn
 MOST_BYTES = 1 << 30  # limit for prepared items: those of a batch, and those waiting for the next
 REPORTED = MOST_BYTES // 64  # bytes that a worker has prepared before it says so
@@ -47,7 +50,7 @@ def prepare_texts(
     encoder: Encoder, needs: Sequence[Need], by_processes: Callable[[Sequence[str]], Sequence[Any] | None] | None = None
 ) -> Sequence[Any]:
     """As `prepare` for needs of texts alone, all together; by processes, if they can."""
-    if _seen_as_they_are(encoder, needs):
+    if _seen_as_they_are(encoder, needs, "text"):
         texts = needs.texts() if by_processes and isinstance(needs, Needs) else None
         values = by_processes(texts) if by_processes and texts is not None else None
         if values is None:
@@ -61,12 +64,30 @@ def prepare_texts(
     return values
 
 
-def _seen_as_they_are(encoder: Encoder, needs: Sequence[Need]) -> bool:
-    """Whether the encoder sees these texts without a prompt or anything else."""
+def prepare_files(encoder: Encoder, needs: Sequence[Need], alone: Callable[[Need], Any]) -> list[Any] | None:
+    """As `prepare` for needs of pictures whose files the encoder takes, without objects for every step; None where that
+    is not possible. Pictures that are no plain JPEG are left to `alone`.
+    """
+    if not isinstance(needs, Needs) or not _seen_as_they_are(encoder, needs, "image"):
+        return None
+    pictures = needs.pictures()
+    if pictures is None or sum(len(data) for data, _ in pictures) > MOST_TOGETHER:
+        return None
+    jpegs = [plain_jpeg(data, orientation) for data, orientation in pictures]
+    values = [encoder.prepare([Content("image", jpeg)], "") if jpeg else None for jpeg in jpegs]
+    others = [row for row, jpeg in enumerate(jpegs) if jpeg is None]
+    for row, need in zip(others, take(needs, np.array(others, np.int64)), strict=True):
+        values[row] = alone(need)
+    return values
+
+
+def _seen_as_they_are(encoder: Encoder, needs: Sequence[Need], modality: Modality) -> bool:
+    """Whether the encoder sees these texts, or pictures, without a prompt or anything else."""
     if not isinstance(needs, Needs) and any(type(need) is not Need for need in needs):
         return False  # one that renders in its own way
     styles = needs.styles if isinstance(needs, Needs) else [need.style for need in needs]
-    return all(renders_plainly(encoder, style, {"text"}) for style in {id(style): style for style in styles}.values())
+    distinct = {id(style): style for style in styles}.values()
+    return all(renders_plainly(encoder, style, {modality}) for style in distinct)
 
 
 def _contents(needs: Sequence[Need]) -> list[list[Content]]:
@@ -190,6 +211,7 @@ def _by_threads(
     only_text = modalities == ("text",)
     files = not getattr(encoder, "encoded", frozenset()).isdisjoint(modalities)
     threads = min(FEW_THREADS, workers) if (only_text and not by_processes) or files else workers
+    alone = partial(prepare_named, encoder, name=name)
     together = only_text and type(encoder).prepare_many is not Preparing.prepare_many
 
     def prepare_all(number: int, chunk: Sequence[Need]) -> tuple[Sequence[Any], Array]:
@@ -202,10 +224,16 @@ def _by_threads(
                 return prepare_texts(encoder, chunk, by_processes), np.zeros(len(chunk), np.int64)
             except Exception as error:  # again one by one, where the error names its item
                 failure = error
+        if files and backlog.admits(number):
+            with suppress(Exception):  # again one by one, where the error names its item
+                if (of_files := prepare_files(encoder, chunk, alone)) is not None:
+                    in_bytes = byte_sizes(of_files)
+                    backlog.update(added=int(in_bytes.sum()))
+                    return of_files, in_bytes
         for need in chunk:
             if not backlog.admits(number):
                 break
-            value = prepare_named(encoder, need, name)
+            value = alone(need)
             size_in_bytes = 0 if only_text else byte_size(value)
             unreported += size_in_bytes
             if unreported >= REPORTED:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ PICTURES = 8  # pictures that a process prepares at a time
 ENOUGH = {"text": 50_000, "image": 2000, "audio": 400, "video": 100}
 SLOW_START = 20  # times as many for those that import torch or transformers, ten seconds
 PICTURED = {"image", "video"}
-LOOKED_AT = 16  # pictures, to tell whether processes or the device decode most of them
+LOOKED_AT = 8  # pictures at each of two places, to tell whether processes or the device decode most of them
 TEXT_PROCESSES = 4  # one tokenises about 50,000 short texts a second
 WORKERS_FOR_TEXTS = 4
 TOKENIZING = {**SINGLE_THREADED, "TOKENIZERS_PARALLELISM": "false"}
@@ -277,9 +277,12 @@ def preparer_of_call(preparer: Preparer | None, workers: int) -> Iterator[Prepar
 
 
 def _mostly_plain_jpegs(needs: Sequence[Need]) -> bool:
-    """Whether most pictures are such, by a look at a few."""
+    """Whether most pictures are such, by a look at the first and at some in the middle: of a parquet file, pictures far
+    apart would each cost the reading of many.
+    """
     plain = []
-    for need in needs[:: max(1, len(needs) // LOOKED_AT)]:
+    middle = max(LOOKED_AT, len(needs) // 2)
+    for need in chain(needs[:LOOKED_AT], needs[middle : middle + LOOKED_AT]):
         with suppress(Exception):  # preparing says what is wrong with it
             plain += [bool(plain_jpeg(part.read()[0])) for part in need.item.parts if isinstance(part, Media)]
     return 2 * sum(plain) >= len(plain)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +21,7 @@ from embark.models.tokens import Tokens
 from embark.threads import held_in_common
 from embark.types import Array, EmbarkError, ModelCard
 
+CONNECTIONS = "32"  # queues of a GPU, of which CUDA uses 8: streams that share one wait for each other
 JOINED = "+"  # between the devices of one copy
 FILLED = 0.85  # of a GPU's free memory, by weights: the rest is for batches
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -30,6 +32,7 @@ def devices(wanted: str) -> tuple[str, ...]:
 
     "cuda:0+cuda:1" is one device of several, for a model that is larger than each; "split" joins all CUDA devices.
     """
+    os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", CONNECTIONS)  # which CUDA reads when it is first used
     import torch
 
     if wanted not in ("auto", "split"):

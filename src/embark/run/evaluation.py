@@ -11,7 +11,7 @@ import gc
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -29,6 +29,7 @@ from embark.data.items import size_of
 from embark.data.lazy_items import distinct_numbers
 from embark.data.local_state import STATES
 from embark.engine.activity import SILENT, Activity
+from embark.engine.local import Embedding
 from embark.engine.progress import log
 from embark.engine.ray import RayEngine
 from embark.engine.ray_cluster import Cluster
@@ -267,6 +268,8 @@ class _ModelStream:
         self.errors: list[BaseException] = []  # of scoring, that end the run
         self.warnings: tuple[str, ...] = ()  # about the model's vectors
         self.batch_size: int | None = None  # what memory sufficed for
+        self.running: set[Future[None]] = set()  # waves that are finished, and tasks that are scored, beside the next
+        self.coming: dict[int, Array] = {}  # keys of the vectors that unfinished waves lack, by id of their plan
         self.tried: set[bytes] = set()  # keys of tasks that failed: another that lacks nothing else proves nothing new
         self.finished = 0
 
@@ -289,23 +292,33 @@ class _ModelStream:
             waiting=partial(self.activity.waiting, "download"),
             fetch_ahead=FETCH_AHEAD if self.evaluation.evict else None,
         )
-        running: set[Future[None]] = set()
         try:
-            with DaemonThreads(self.at_once, "embark-score") as scorers, self.bench.worker_processes(), self.reading:
+            with (
+                DaemonThreads(self.at_once, "embark-score") as self.scorers,
+                DaemonThreads(1, "embark-finish") as finisher,
+                self.bench.worker_processes(),
+                self.reading,
+            ):
                 try:
-                    while wave := self._next_wave(running):
-                        report = self._embed(wave)
-                        running = {future for future in running if not future.done()}
-                        self.activity.stage("score").add(total=sum(o.task.name not in self.repeated for o in wave))
-                        running |= {scorers.submit(self._score, opened, report) for opened in wave}
+                    unfinished: deque[Future[None]] = deque()
+                    while wave := self._next_wave():
+                        finish = self._begin(wave)
+                        if getattr(self.encoder, "lanes", 1) == 1:  # there are no batches left to wait for
+                            self._conclude(wave, finish)
+                            continue
+                        unfinished.append(finisher.submit(self._conclude, wave, finish))
+                        self.running.add(unfinished[-1])
+                        if len(unfinished) > 1:
+                            wait([unfinished.popleft()])
                 except Exception:
-                    wait(running)  # what is embedded gets its scores, and nobody writes any after the run
+                    while self.running:  # what is embedded gets its scores, and nobody writes any after the run
+                        self.running -= wait(set(self.running)).done
                     raise
         finally:
             if self.keys:
                 self.evaluation.run.distinct += len(distinct_numbers(np.concatenate(self.keys)))
 
-    def _next_wave(self, running: set[Future[None]]) -> list[Opened]:
+    def _next_wave(self) -> list[Opened]:
         """The next tasks to embed: those whose vectors were found damaged, else those that were read. None at the end.
 
         Tasks that have a result, or could not be read, are done here.
@@ -315,8 +328,9 @@ class _ModelStream:
                 wave = [self.damaged.popleft() for _ in range(len(self.damaged))] or self.reading.take(self._is_woken)
             if self.errors:
                 raise self.errors[0]
+            self.running -= {future for future in set(self.running) if future.done() and future.result() is None}
             if not wave and not self.damaged:
-                running -= {future for future in running if future.done() and future.result() is None}
+                running = set(self.running)
                 if not running and not self.damaged:
                     return []
                 wait(running, return_when=FIRST_COMPLETED)
@@ -379,31 +393,67 @@ class _ModelStream:
 
     # ── embedding ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _embed(self, wave: list[Opened]) -> Report:
-        """Embed what the tasks of a wave lack. Tasks that fail are taken out of it.
+    def _begin(self, wave: list[Opened], rely: bool = True) -> Callable[[], Report]:
+        """Hand what the tasks of a wave lack to the model; returns what waits for the vectors.
 
-        After a failure, the tasks that lack a vector are tried one by one.
+        If others may be relied on, vectors that unfinished waves are computing are not asked for again.
         """
         self.evaluation.folder.check()
         again = [opened for opened in wave if opened.task.name in self.repeated]
+        space = self.bench.space(self.encoder.card)
         for demand in _demands(again):
             for keys in demand.keys.values():
-                self.bench.space(self.encoder.card).discard(keys)
-        planned = self.bench.plan(self.encoder, _demands(wave))
-        self.evaluation.reused += planned.total.stored
+                space.discard(keys)
+        coming = {key for keys in list(self.coming.values()) for key in keys.tolist()} if rely else set()
+        relied: list[Array] = []  # keys of vectors that are coming
+
+        def has(keys: Array) -> Array:
+            stored = space.has(keys)
+            if coming:
+                awaited = ~stored & np.fromiter((key in coming for key in keys.tolist()), bool, len(keys))
+                relied.append(keys[awaited])
+                stored = stored | awaited
+            return stored
+
+        planned = self.bench.plan(self.encoder, _demands(wave), has)
+        self.evaluation.reused += planned.total.stored if rely else 0
         for demand, count in zip(planned.demands, planned.counts, strict=True):
             self.counts.setdefault(id(demand), count)
-        report: Report | None = None
+        self.coming[id(planned)] = planned.needs.keys
+        embedding: Embedding | None = None
         if not self._given_up:
             try:
-                report = self.bench.embed(self.encoder, planned)
+                embedding = self.bench.begin(self.encoder, planned)
+            except Inconsistent:
+                raise
+            except Exception as error:
+                self._failed(error, wave)
+
+        def finish() -> Report:
+            try:
+                report = self._finish(wave, planned, embedding, bool(again))
+            finally:
+                del self.coming[id(planned)]
+            if not all(space.has(keys).all() for keys in relied):  # the wave before has failed, or some of its items
+                report.add(self._begin(wave, rely=False)())
+            return report
+
+        return finish
+
+    def _finish(self, wave: list[Opened], planned: Plan, embedding: Embedding | None, again: bool) -> Report:
+        """Wait for what the tasks of a wave lack. Tasks that fail are taken out of it.
+
+        After a failure, the tasks that lack a vector are tried one by one.
+        """
+        report: Report | None = None
+        if embedding is not None:
+            try:
+                report = embedding.finish()
                 self.failures = 0 if report.embedded else self.failures
             except Inconsistent:
                 raise
             except Exception as error:
-                if isinstance(self.encoder, Billed):
-                    self._remember(error, wave)
-                    self.failures += 1
+                self._failed(error, wave)
         if report is None:
             gc.collect()  # the frames of the error
             report = self._embed_singly(wave, planned)
@@ -413,6 +463,23 @@ class _ModelStream:
         lost = self.lost.intersection(planned.needs.keys.tolist()) if self.lost else ()
         self.evaluation.run.damaged += report.embedded if again else len(lost)
         return report
+
+    def _conclude(self, wave: list[Opened], finish: Callable[[], Report]) -> None:
+        """Have the tasks of a wave scored, when their vectors are there; an error ends the run."""
+        try:
+            report = finish()
+            self.activity.stage("score").add(total=sum(o.task.name not in self.repeated for o in wave))
+            self.running.update([self.scorers.submit(self._score, opened, report) for opened in wave])
+        except BaseException as error:
+            self.errors.append(error)
+            self.reading.wake()
+            raise
+
+    def _failed(self, error: Exception, wave: Sequence[Opened]) -> None:
+        """Take note that the model failed on a wave; one that costs money is not tried again."""
+        if isinstance(self.encoder, Billed):
+            self._remember(error, wave)
+            self.failures += 1
 
     def _remember(self, error: Exception, wave: Sequence[Opened]) -> None:
         """Log an error of the model now, and keep what it says."""

@@ -15,8 +15,8 @@ from embark.processes import POSSIBLE, SINGLE_THREADED, NoWorkers, Workers
 from embark.settings import cores
 from embark.types import Dataset, Item
 
-PROCESSES = 4
 FEWEST_CORES = 8
+MOST_PROCESSES = 8  # of half the cores; a few hash as fast as any GPU embeds
 ENOUGH = 10  # blocks of media, which make up for the start of processes
 
 
@@ -37,7 +37,7 @@ class HashingProcesses(AbstractContextManager["HashingProcesses"]):
         """Compute the hashes of media in larger files that are not on disk; what fails is left to who needs them."""
         scans = [scan for items in sides for scan in as_items(items).scans() if isinstance(scan, Scan)]
         missing = [scan for scan in scans if not scan.is_done()]
-        if len(missing) < ENOUGH:
+        if len(missing) < (ENOUGH if self._workers is None else 1):
             return
         try:
             workers = self._started()
@@ -49,7 +49,8 @@ class HashingProcesses(AbstractContextManager["HashingProcesses"]):
     def _started(self) -> Workers:
         with self._lock:
             if self._workers is None:
-                self._workers = Workers([partial(unchanged, operator.call)] * PROCESSES, environment=SINGLE_THREADED)
+                processes = min(MOST_PROCESSES, cores() // 2)
+                self._workers = Workers([partial(unchanged, operator.call)] * processes, environment=SINGLE_THREADED)
             return self._workers
 
     def __exit__(self, *error: object) -> None:

@@ -7,7 +7,7 @@ models, and vectors in the store are never computed again.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
@@ -22,7 +22,7 @@ from embark.data.equal_items import with_overlaps
 from embark.data.fetch import Hub
 from embark.data.items import as_keys, item_name, key, size_of
 from embark.engine.activity import SILENT, Activity
-from embark.engine.local import embed
+from embark.engine.local import Embedding, begin
 from embark.engine.preparing_processes import Preparer
 from embark.engine.progress import Advance, progress
 from embark.engine.ray import RayEngine
@@ -114,14 +114,21 @@ class Workbench:
             self._spaces[name] = self.store.space(name)
         return self._spaces[name]
 
-    def plan(self, encoder: Encoder, demands: Sequence[Demand]) -> Plan:
-        """The vectors that must be computed before these demands can be scored."""
+    def plan(self, encoder: Encoder, demands: Sequence[Demand], has: Callable[[Array], Array] | None = None) -> Plan:
+        """The vectors that must be computed before these demands can be scored.
+
+        `has` tells which keys have a vector, or will; it is asked after the store has looked for new ones.
+        """
         space = self.space(encoder.card)
         space.refresh()  # another process may have embedded some of it by now
-        return plan(demands, space.has)
+        return plan(demands, has or space.has)
 
     def embed(self, encoder: Encoder, planned: Plan) -> Report:
         """Embed and store the missing vectors of a plan."""
+        return self.begin(encoder, planned).finish()
+
+    def begin(self, encoder: Encoder, planned: Plan) -> Embedding:
+        """Hand the missing vectors of a plan to the encoder: when this returns, the next plan may be begun."""
 
         def name(need: Need) -> str:
             demand = planned.demands[need.demand]
@@ -134,7 +141,7 @@ class Workbench:
         unchecked = not kinds <= self._self_checked
         self._self_checked |= kinds
         with self.lock:  # stages work beside it in other threads, and there is one device
-            return self.compute(
+            return self._begin(
                 encoder,
                 planned.needs,
                 batch_size=self.batch_size,
@@ -153,24 +160,26 @@ class Workbench:
             self.preparer = None
             self.hashing = None
 
-    def compute(self, model: Encoder, needs: Sequence[Need], **options: Any) -> Report:
-        """Have a model compute the needed vectors, and store them; `options` are those of `engine.local.embed`.
+    def _begin(self, model: Encoder, needs: Sequence[Need], **options: Any) -> Embedding:
+        """Have a model compute the needed vectors, and store them; `options` are those of `engine.local.begin`.
 
-        On a cluster, other processes than those of `preparer` prepare the items.
+        On a cluster, other processes than those of `preparer` prepare the items, and all is done when this returns.
         """
         if not needs:
-            return Report()
+            return Embedding(Report(), ExitStack())
         space = self.space(model.card)
-        workers = self.settings.workers
-        with self._progress(model, len(needs)) as advance, space.writer() as writer:
+        with ExitStack() as contexts:
+            advance = contexts.enter_context(self._progress(model, len(needs)))
+            writer = contexts.enter_context(space.writer())
             shown: dict[str, Any] = {"advance": advance, "activity": self.activity}
             if self.engine and self.engine.space == fingerprint(model.card):
                 options.pop("preparer", None)
                 report = self.engine.embed(needs, writer, **shown, **options)
             else:
-                report = embed(model, needs, writer, workers=workers, tuning=self.tuning, **shown, **options)
-        space.refresh()
-        return report
+                workers = self.settings.workers
+                embedding = begin(model, needs, writer, workers=workers, tuning=self.tuning, **shown, **options)
+                report = contexts.enter_context(embedding).report
+            return Embedding(report, contexts.pop_all(), space.refresh)
 
     @contextmanager
     def _progress(self, model: Encoder, items: int) -> Iterator[Advance]:
@@ -252,8 +261,7 @@ class Workbench:
             keys_of_all = as_keys([need.key for need in needs])
             space.discard(keys_of_all)
             stored = space.has(keys_of_all)
-            report = self.compute(model, [need for need, here in zip(needs, stored, strict=True) if not here])
-            space.refresh()
+            report = self._begin(model, [need for need, here in zip(needs, stored, strict=True) if not here]).finish()
         if report.too_large:
             raise EmbarkError(f"{next(iter(report.too_large.values()))}. Use a device with more memory.")
         if report.invalid:
