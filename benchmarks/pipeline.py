@@ -9,8 +9,8 @@ rows of a parquet file. Rates are items a second. The stages: read and hash (key
 or tokenise), forward (the encoder's `embed`), write (to the store, committed). `engine` is all of them but the keys,
 from encoded bytes to committed vectors; `engine with keys` computes those of the next part of the items beside it, as a
 run does for its next tasks. The ceilings, in the same run on the same items: as many plain processes that decode and
-resize as there are workers, the bare model on inputs that are on its device, nvJPEG alone, and a bare overlap of
-nvJPEG, resize and model on streams of their own.
+resize as there are workers, the bare model on inputs that are on its device, and, in a process of their own, nvJPEG
+alone and a bare overlap of nvJPEG, resize and model on streams of their own.
 
 `run` is a whole `embark.evaluate` of eight tasks; `ranks` are those of a large retrieval, against a matrix product and
 the top 100. Pictures on the GPU need torchvision. `--size` is b32, b16 or l14, or several with commas between.
@@ -48,7 +48,7 @@ from embark.data.lazy_items import MediaItems, Numbered, Texts, text_array
 from embark.data.lazy_media import ParquetColumn
 from embark.data.media import decode
 from embark.engine.batches import cost
-from embark.engine.local import embed
+from embark.engine.local import Embedding, begin, embed
 from embark.engine.preparing import prepare
 from embark.engine.preparing_processes import Preparer
 from embark.engine.report import Report
@@ -59,7 +59,7 @@ from embark.models.encoder import fingerprint
 from embark.planning import Need, Plan, plan, task_demand
 from embark.run.hashing import HashingProcesses
 from embark.settings import load_settings
-from embark.store import Store
+from embark.store import Store, Writer
 from embark.types import Dataset, Groups, Item, Side, Source, Task
 
 SIZES = {  # the image tower's width, depth, heads, patch; the text tower's width and heads; dimensions of vectors
@@ -70,7 +70,7 @@ SIZES = {  # the image tower's width, depth, heads, patch; the text tower's widt
 }
 SIDE = 224
 PARTS = ("image", "cuda", "mixed", "text", "video", "audio", "run", "ranks")
-WAVES = (1, 2, 4, 8)  # shares of the items, of which one is hashed while the one before it is embedded: as in a run
+WAVES = (1, 2, 4, 8, 16, 32)  # shares of the items; one is hashed while the one before it is embedded, as in a run
 DISTINCT = 1024  # pictures; further items are copies with another comment in the file
 ROW_GROUP = 256  # pictures
 BARE = 16_384  # pictures, which are enough for the rate of a bare loop
@@ -105,7 +105,7 @@ def main() -> int:
 
     device = ("cuda" if torch.cuda.is_available() else "cpu") if args.device == "auto" else args.device
     cuda = device.startswith("cuda")
-    items = args.items or (48 if args.quick else 98_304 if cuda else 32)
+    items = args.items or (48 if args.quick else 131_072 if cuda else 32)
     report: dict[str, Any] = {"device": torch.cuda.get_device_name(device) if cuda else "cpu", "workers": args.workers}
     report |= {"torch": torch.__version__, "items": items, "parts": {}, "claims": []}
     with tempfile.TemporaryDirectory() as name:
@@ -115,6 +115,7 @@ def main() -> int:
             for part in args.only.split(","):
                 if part != "ranks":
                     report["parts"][f"{size} {part}"] = getattr(bench, part)()
+                    print(f"{size} {part}: {report['parts'][f'{size} {part}']}", file=sys.stderr, flush=True)
             report["claims"] += bench.claims
         if "ranks" in args.only.split(","):
             report["parts"]["ranks"], claims = rank_rates(cuda, args.quick)
@@ -155,14 +156,14 @@ class Bench:
         self.device = device
         self.dtype = dtype
         self.workers = workers
-        self.items = items // 4 if size == "l14" else items  # it is five times as slow as the others
+        self.items = items // 2 if size == "l14" else items  # it is several times as slow as the others
         self.quick = quick
         self.on_cuda = device.startswith("cuda")
         self.claims: list[dict[str, Any]] = []
         self.checkpoint = checkpoint(folder / "clip", size)
         self.stores = iter(range(9999))
         self.batch = 512 if self.on_cuda else 16
-        self.turns = 2 if self.on_cuda else 1  # of what takes a CPU long
+        self.turns = 2 if self.on_cuda and size != "l14" else 1  # of what takes long
 
     @property
     def pixels_on_device(self) -> bool:
@@ -234,18 +235,25 @@ class Bench:
     ) -> float:
         """The seconds of keys and engine, wave by wave, into one store: the model is checked in the first alone."""
         space = Store(self.folder / f"store{next(self.stores)}").space(fingerprint(encoder.card))
+
+        def finish(embedding: Embedding, writer: Writer, needs: Sequence[Need]) -> None:
+            require_all(embedding.finish(), needs)
+            writer.close()
+
         start = time.perf_counter()
-        with ThreadPoolExecutor(1) as pool:
+        with ThreadPoolExecutor(1) as planner, ThreadPoolExecutor(1) as finisher:
             ends = np.cumsum(WAVES[:-1]) * len(items) // sum(WAVES)
             waves = deque(take(items, rows) for rows in np.split(np.arange(len(items)), ends) if len(rows))
-            next_plan = pool.submit(planned, encoder, waves.popleft(), hashing)
-            check = True
+            next_plan = planner.submit(planned, encoder, waves.popleft(), hashing)
+            finished = []
             while next_plan:
                 needs = next_plan.result().needs
-                next_plan = pool.submit(planned, encoder, waves.popleft(), hashing) if waves else None
-                with space.writer() as writer:
-                    require_all(embed(encoder, needs, writer, self_check=check, **options), needs)
-                check = False
+                next_plan = planner.submit(planned, encoder, waves.popleft(), hashing) if waves else None
+                writer = space.writer()
+                embedding = begin(encoder, needs, writer, self_check=not finished, **options)
+                finished.append(finisher.submit(finish, embedding, writer, needs))
+            for future in finished:
+                future.result()
         return time.perf_counter() - start
 
     def _engine(self, encoder: Encoder, needs: Sequence[Need], options: dict[str, Any]) -> float:
@@ -298,8 +306,6 @@ class Bench:
         content = jpegs(DISTINCT, [(640, 480)], self.workers)
         rates = {"bytes of a picture": float(np.mean([len(data) for data in content]))}
         rates["bare forward"] = forward = self.bare_forward()
-        files = [varied(content[row % DISTINCT], row) for row in range(min(self.items, BARE))]
-        rates["nvJPEG alone"] = nvjpeg_rate(files, self.device)
         make = self.table(content, "photographs")
         stages = self.stages(self.model(pixels="cuda"), make, 2048)
         rates |= stages
@@ -307,7 +313,8 @@ class Bench:
         if self.size == "l14":
             self.claim("pixels on the GPU, of the bare forward pass", engine / forward, "l14 of forward")
             return rates
-        rates["bare overlap"] = max(self.overlap_rate(files, threads) for threads in (1, 2, 3))
+        rates |= self.bare_pixels(content)
+        rates["bare overlap with as many queues"] = self.bare_pixels(content, CONNECTIONS)["bare overlap"]
         slower = min(rates["nvJPEG alone"], forward)
         self.claim("pixels on the GPU, of the bare overlap", engine / rates["bare overlap"], "cuda of overlap")
         self.claim("pixels on the GPU, of nvJPEG or forward pass", engine / slower, "cuda of slower")
@@ -320,8 +327,7 @@ class Bench:
         content = jpegs(DISTINCT, PHOTOS, self.workers)
         rates = {"bytes of a picture": float(np.mean([len(data) for data in content]))}
         rates["bare forward"] = forward = self.bare_forward()
-        files = [varied(content[row % DISTINCT], row) for row in range(min(self.items, BARE))]
-        rates["nvJPEG alone"] = nvjpeg_rate(files, self.device)
+        rates |= self.bare_pixels(content)
         make = self.table(content, "mixed")
         rates |= self.engine_rates(self.model(pixels="cuda"), make, make())
         slower = min(rates["nvJPEG alone"], forward)
@@ -347,6 +353,18 @@ class Bench:
 
         return make
 
+    def bare_pixels(self, content: list[bytes], connections: str = "") -> dict[str, float]:
+        """`bare_pixels` in a process of its own, as a plain script would have it: with the queues that CUDA takes by
+        itself, or so many.
+        """
+        ours = os.environ.pop("CUDA_DEVICE_MAX_CONNECTIONS", "")
+        os.environ |= {"CUDA_DEVICE_MAX_CONNECTIONS": connections} if connections else {}
+        try:
+            with get_context("spawn").Pool(1) as pool:
+                return pool.apply(bare_pixels, (content, str(self.checkpoint), self.device, self.dtype))
+        finally:
+            os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = ours
+
     def bare_forward(self) -> float:
         """Pictures a second of the bare image tower."""
         import torch
@@ -361,48 +379,7 @@ class Bench:
     @cached_property
     def bare_model(self) -> Any:
         """The model of transformers itself."""
-        import torch
-        from transformers import CLIPModel
-
-        return CLIPModel.from_pretrained(self.checkpoint).to(self.device, getattr(torch, self.dtype)).eval()
-
-    def overlap_rate(self, content: list[bytes], threads: int) -> float:
-        """Pictures a second of nvJPEG and resize in threads with streams of their own, and the model in this one."""
-        import torch
-        from torchvision.io import decode_jpeg
-
-        tower = self.bare_model
-        resize = resizer(Image.open(io.BytesIO(content[0])).size, self.device, tower.dtype)
-        encoded = [torch.frombuffer(bytearray(data), dtype=torch.uint8) for data in content]
-        batches = [encoded[start : start + 256] for start in range(0, len(encoded), 256)]
-        own = local()
-
-        def pixels(batch: list[Any]) -> tuple[Any, Any]:
-            if not hasattr(own, "stream"):
-                own.stream = torch.cuda.Stream(self.device)
-            with torch.cuda.stream(own.stream), torch.inference_mode():
-                ready = resize(torch.stack(decode_jpeg(batch, device=self.device)))
-                return ready, own.stream.record_event()
-
-        def overlapped() -> None:
-            waiting: deque[Future[tuple[Any, Any]]] = deque()
-            todo = iter(batches)
-            with ThreadPoolExecutor(threads) as pool, torch.inference_mode():
-                while True:
-                    for batch in todo:
-                        waiting.append(pool.submit(pixels, batch))
-                        if len(waiting) > 2 * threads:
-                            break
-                    if not waiting:
-                        break
-                    ready, event = waiting.popleft().result()
-                    torch.cuda.current_stream().wait_event(event)
-                    ready.record_stream(torch.cuda.current_stream())
-                    features(tower.get_image_features(pixel_values=ready)).half().to("cpu", non_blocking=True)
-                torch.cuda.synchronize()
-
-        overlapped()
-        return best_rate(sum(map(len, batches)), overlapped)
+        return bare_clip(self.checkpoint, self.device, self.dtype)
 
     # ── the other modalities ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -561,6 +538,24 @@ def features(output: Any) -> Any:
     return getattr(output, "pooler_output", output)
 
 
+def bare_clip(checkpoint: str | Path, device: str, dtype: str) -> Any:
+    """The model of transformers itself."""
+    import torch
+    from transformers import CLIPModel
+
+    return CLIPModel.from_pretrained(checkpoint).to(device, getattr(torch, dtype)).eval()
+
+
+def bare_pixels(content: list[bytes], checkpoint: str, device: str, dtype: str) -> dict[str, float]:
+    """Pictures a second of nvJPEG alone and, if they have one size, of a bare overlap of nvJPEG, resize and model."""
+    files = [varied(content[row % len(content)], row) for row in range(BARE)]
+    rates = {"nvJPEG alone": nvjpeg_rate(files, device)}
+    if len({Image.open(io.BytesIO(data)).size for data in content[:64]}) == 1:
+        tower = bare_clip(checkpoint, device, dtype)
+        rates["bare overlap"] = max(overlap_rate(files, tower, device, threads) for threads in (1, 2, 3))
+    return rates
+
+
 def nvjpeg_rate(content: list[bytes], device: str) -> float:
     """Pictures a second of nvJPEG alone."""
     import torch
@@ -576,6 +571,44 @@ def nvjpeg_rate(content: list[bytes], device: str) -> float:
 
     work()
     return best_rate(len(content), work)
+
+
+def overlap_rate(content: list[bytes], tower: Any, device: str, threads: int) -> float:
+    """Pictures a second of nvJPEG and resize in threads with streams of their own, and the model in this one."""
+    import torch
+    from torchvision.io import decode_jpeg
+
+    resize = resizer(Image.open(io.BytesIO(content[0])).size, device, tower.dtype)
+    encoded = [torch.frombuffer(bytearray(data), dtype=torch.uint8) for data in content]
+    batches = [encoded[start : start + 256] for start in range(0, len(encoded), 256)]
+    own = local()
+
+    def pixels(batch: list[Any]) -> tuple[Any, Any]:
+        if not hasattr(own, "stream"):
+            own.stream = torch.cuda.Stream(device)
+        with torch.cuda.stream(own.stream), torch.inference_mode():
+            ready = resize(torch.stack(decode_jpeg(batch, device=device)))
+            return ready, own.stream.record_event()
+
+    def overlapped() -> None:
+        waiting: deque[Future[tuple[Any, Any]]] = deque()
+        todo = iter(batches)
+        with ThreadPoolExecutor(threads) as pool, torch.inference_mode():
+            while True:
+                for batch in todo:
+                    waiting.append(pool.submit(pixels, batch))
+                    if len(waiting) > 2 * threads:
+                        break
+                if not waiting:
+                    break
+                ready, event = waiting.popleft().result()
+                torch.cuda.current_stream().wait_event(event)
+                ready.record_stream(torch.cuda.current_stream())
+                features(tower.get_image_features(pixel_values=ready)).half().to("cpu", non_blocking=True)
+            torch.cuda.synchronize()
+
+    overlapped()
+    return best_rate(sum(map(len, batches)), overlapped)
 
 
 def resizer(size: tuple[int, int], device: str, dtype: Any) -> Callable[[Any], Any]:
