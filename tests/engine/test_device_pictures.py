@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from PIL import Image
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import ExifTags, Image
 
 from device_pictures import StandIn, damaged, jpeg, means
-from embark.data import items
-from embark.data.items import as_keys
-from embark.engine.preparing import byte_size, prepare
+from embark.data import items, lazy_media
+from embark.data.items import Items, as_keys
+from embark.data.lazy_items import MediaItems, Numbered
+from embark.data.lazy_media import ParquetColumn
+from embark.data.media import UnreadableMedia
+from embark.engine import preparing
+from embark.engine.preparing import byte_size, prepare, prepare_files, prepare_named
 from embark.engine.preparing_processes import Preparer
-from embark.models.encoder import cuda_pixels
+from embark.models.encoder import Encoder, cuda_pixels
+from embark.planning import Need, Needs, plan, task_demand
 from embark.store import Store
-from embark.types import Encoded, Item
+from embark.types import Dataset, EmbarkError, Encoded, Groups, Item, Side, Source, Task
 from lengths import needs, run
 from tiny import picture
 
@@ -65,6 +77,87 @@ def test_what_workers_hand_over() -> None:
     [(_, pixels)] = prepare(plain, need)
     assert not isinstance(pixels, Encoded)
     assert isinstance(Image.fromarray(pixels["pixel_values"]), Image.Image)
+
+
+# ── pictures in a parquet file, a chunk at a time ────────────────────────────────────────────────────────────────────
+
+
+def column(folder: Path, content: Sequence[bytes | None], turned: bool = False) -> MediaItems:
+    path = folder / "pictures.parquet"
+    pq.write_table(pa.table({"image": pa.array(content, pa.binary())}), path, row_group_size=5)
+    rows = np.flatnonzero([data is not None for data in content])
+    return MediaItems("image", ParquetColumn(str(path), str(folder / "digests"), "image"), rows, turned=turned)
+
+
+def planned(encoder: Encoder, *sides: Items) -> Needs:
+    """The needs of one task whose sides are these."""
+    data = Dataset(
+        {f"side{number}": Side(Numbered(np.arange(len(rows))), rows) for number, rows in enumerate(sides)},
+        Groups(np.zeros(len(sides[0]), np.int64), ("all",)),
+    )
+    task = Task("Items", "Own", "clustering", "labelled", Source("items", "1"), "nmi", "clustering", ())
+    demand = task_demand(task, "test", "default", data, encoder)
+    return plan([demand], lambda keys: np.zeros(len(keys), bool)).needs
+
+
+def turned_jpeg(at: int, orientation: int) -> bytes:
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = orientation
+    out = io.BytesIO()
+    picture(at, (40, 30)).convert("RGB").save(out, "JPEG", exif=exif)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_chunk_of_files_is_prepared_as_its_items_are(tmp_path: Path, turned: bool) -> None:
+    encoder = cuda_pixels(means())
+    content = [turned_jpeg(at, 1 + at % 8) for at in range(12)]
+    content[4] = bytes(drawing(1).parts[0].read()[0])  # type: ignore[union-attr]
+    content[7] = b"no picture"
+    alone = partial(prepare_named, encoder, name=lambda need: need.key.hex())
+    wanted = planned(encoder, column(tmp_path, content, turned))
+    assert len(wanted) == 12
+    values = prepare_files(encoder, wanted[:9], alone)
+    assert values is not None
+    for value, need in zip(values, wanted[:9], strict=True):
+        expected = alone(need)
+        if isinstance(expected, UnreadableMedia):
+            assert isinstance(value, UnreadableMedia)
+        elif isinstance(expected[0][1], Encoded):
+            assert value == expected
+            assert value[0][1].orientation == (need.row % 8 + 1 if turned else 1)
+        else:
+            assert np.array_equal(value[0][1]["pixel_values"], expected[0][1]["pixel_values"])
+
+
+def test_which_chunks_are_prepared_item_by_item(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = cuda_pixels(means())
+    content = [jpeg(at).data for at in range(6)]
+    pictures = column(tmp_path, [bytes(data) for data in content])
+    wanted = planned(encoder, pictures)
+
+    def nothing(need: Need) -> Any:
+        raise AssertionError
+
+    values = prepare_files(encoder, wanted, nothing)
+    assert values == [[("image", jpeg(at))] for at in range(6)]
+    assert prepare_files(encoder, list(wanted), nothing) is None
+    assert prepare_files(encoder, planned(encoder, items.as_items([stored(bytes(content[0]))])), nothing) is None
+    assert planned(encoder, pictures, items.as_items([items.text("abc")])).pictures() is None
+    monkeypatch.setattr(preparing, "MOST_TOGETHER", sum(map(len, content)) - 1)
+    assert prepare_files(encoder, wanted, nothing) is None
+
+
+def test_a_cell_without_bytes_is_named(tmp_path: Path, store: Store) -> None:
+    encoder = cuda_pixels(means())
+    pictures = column(tmp_path, [bytes(jpeg(at).data) for at in range(6)])
+    wanted = planned(encoder, pictures)
+    holes = [bytes(jpeg(at).data) if at != 3 else None for at in range(6)]
+    pq.write_table(pa.table({"image": pa.array(holes, pa.binary())}), tmp_path / "other.parquet")
+    (tmp_path / "other.parquet").replace(tmp_path / "pictures.parquet")
+    lazy_media.parquet_metadata.cache_clear()
+    with pytest.raises(EmbarkError, match="has no bytes in row 3"):
+        run(store, encoder, wanted, workers=2)
 
 
 def test_processes_prepare_what_the_device_does_not_decode() -> None:

@@ -15,8 +15,9 @@ import pytest
 from embark.data import items
 from embark.data.items import as_keys
 from embark.engine.batches import HOPELESS
+from embark.engine.forward import turns_of
 from embark.engine.lanes import Lanes
-from embark.engine.local import embed
+from embark.engine.local import begin, embed
 from embark.models.device import own_stream
 from embark.models.encoder import Encoder, Interrupted
 from embark.store import Store
@@ -91,6 +92,64 @@ def test_three_lanes_are_nearly_three_times_as_fast_as_one() -> None:
     while len(ratios) < 3 and max(ratios, default=0) < 2.5:  # the machine may be busy with something else
         ratios.append(seconds(1) / seconds(3))
     assert max(ratios) >= 2.5, ratios
+
+
+class Gated(Parallel):
+    """Batches of pictures wait until the gate is open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = threading.Event()
+
+    def pause(self, batch: Sequence[Any]) -> None:
+        if not isinstance(batch[0], str):
+            assert self.gate.wait(30)
+
+
+def test_the_next_needs_are_handed_over_while_the_last_batches_are_embedded(store: Store) -> None:
+    encoder = Gated()
+    space = store.space("ab")
+    first = needs(encoder, [picture((n, 8, 7)) for n in range(4)])
+    second = needs(encoder, [text(n) for n in range(1, 101)])
+    with space.writer() as writer, space.writer() as other:
+        embedding = begin(encoder, first, writer, batch_size=4)  # one batch, which waits
+        assert embed(encoder, second, other, batch_size=10).embedded == 100
+        assert not embedding.report.embedded
+        encoder.gate.set()
+        assert embedding.finish().embedded == 4
+    space.refresh()
+    assert space.has(as_keys([need.key for need in (*first, *second)])).all()
+    assert lane_threads() == []
+
+
+def test_an_error_of_the_last_batches_is_raised_at_the_end(store: Store) -> None:
+    class Failing(Gated):
+        def pause(self, batch: Sequence[Any]) -> None:
+            super().pause(batch)
+            raise EmbarkError("the last batch failed")
+
+    encoder = Failing()
+    with store.space("ab").writer() as writer:
+        embedding = begin(encoder, needs(encoder, [picture((n, 8, 7)) for n in range(4)]), writer, batch_size=4)
+        encoder.gate.set()
+        with pytest.raises(EmbarkError, match="the last batch failed"):
+            embedding.finish()
+    assert lane_threads() == []
+
+
+def test_a_pass_that_must_be_alone_is_so_among_all_calls(store: Store) -> None:
+    assert turns_of(encoder := Parallel()) is turns_of(encoder)
+    assert turns_of(Parallel()) is not turns_of(encoder)
+
+    class Unhashable(Parallel):
+        __hash__ = None  # type: ignore[assignment]
+
+        def __eq__(self, other: object) -> bool:
+            return self is other
+
+    other = Unhashable()
+    report, _ = run(store, other, needs(other, [text(n) for n in range(1, 31)]), batch_size=4)
+    assert report.embedded == 30
 
 
 def test_one_lane_is_the_callers_own_thread(store: Store) -> None:

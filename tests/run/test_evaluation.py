@@ -14,6 +14,8 @@ from huggingface_hub import constants
 
 import embark
 from embark.data import readers
+from embark.engine.local import Embedding
+from embark.engine.self_check import Inconsistent
 from embark.planning import reading_order
 from embark.run import evaluate
 from embark.run.workbench import Workbench
@@ -58,6 +60,81 @@ def test_an_item_of_an_earlier_wave_is_not_embedded_again(hub: FakeHub, monkeypa
     apart = evaluate(counting([]), tasks, settings=embark.load_settings(home="apart", results="apart"))
     assert [r.score for r in run.results] == [r.score for r in apart.results]
     assert [r.interval for r in run.results] == [r.interval for r in apart.results]
+
+
+# ── waves that overlap ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Overlapping:
+    """A model of two lanes, in a run whose tasks are a wave each. Its first batch with `words` waits until the next
+    wave has been planned; it may fail then.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, words: str = "red 0", fails: bool = False) -> None:
+        monkeypatch.setattr("embark.run.read_ahead.WAVE", 1)
+        self.calls: list[str] = []
+        self.next_planned = threading.Event()
+        self.waves = 0
+        plan = Workbench.plan
+
+        def counted(*args: Any) -> Any:
+            planned = plan(*args)
+            self.waves += 1
+            if self.waves == 2:
+                self.next_planned.set()
+            return planned
+
+        monkeypatch.setattr(Workbench, "plan", counted)
+        plain = counting([])
+
+        def embed(texts: list[str]) -> Any:
+            held = words in texts and not self.next_planned.is_set()
+            if held:
+                assert self.next_planned.wait(30)
+                if fails:
+                    raise RuntimeError("the model failed on this batch")
+            self.calls.extend(texts)
+            return plain.embed([[("text", text)] for text in texts])
+
+        self.encoder = embark.encoder(text=embed, name="test/overlapping", revision="1")
+        self.encoder.lanes = 2
+
+
+def test_the_next_wave_is_handed_over_while_the_one_before_is_embedded(
+    hub: FakeHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = [ranking(hub, number) for number in range(3)]
+    apart = evaluate(counting([]), tasks, settings=embark.load_settings(home="apart", results="apart"))
+    model = Overlapping(monkeypatch)
+    run = evaluate(model.encoder, tasks, show_progress=False)
+    assert model.next_planned.is_set()
+    assert (run.embedded, run.items, run.unique, run.damaged) == (24, 36, 24, 0)
+    assert len(model.calls) == len(set(model.calls))
+    assert [r.score for r in run.results] == [r.score for r in apart.results]
+
+
+def test_what_a_wave_relied_on_and_did_not_come_it_embeds_itself(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = [ranking(hub, number) for number in range(3)]
+    apart = evaluate(counting([]), tasks, settings=embark.load_settings(home="apart", results="apart"))
+    model = Overlapping(monkeypatch, fails=True)
+    run = evaluate(model.encoder, tasks, show_progress=False)
+    assert run.damaged == 0
+    assert [r.score for r in run.results] == [r.score for r in apart.results]
+
+
+def test_an_error_of_an_unfinished_wave_ends_the_run(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Overlapping(monkeypatch)
+
+    def finish(self: Embedding) -> Any:
+        with self:
+            raise Inconsistent("the model mixes items up")
+
+    monkeypatch.setattr(Embedding, "finish", finish)
+    with pytest.raises(embark.EmbarkError, match=r"Stream0, Stream1, Stream2 for test/overlapping: .* mixes items up"):
+        evaluate(model.encoder, [ranking(hub, number) for number in range(3)], show_progress=False)
+
+
+# ── what is let go ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_scored_task_lets_its_data_go(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
