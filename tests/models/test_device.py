@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import nullcontext
 from importlib.util import find_spec
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from embark.models import lanes_on
 from embark.models.device import (
+    CONNECTIONS,
     POOLING,
     devices,
     joined,
@@ -38,6 +40,15 @@ def test_a_device_is_chosen_or_refused() -> None:
         devices("cuda:99")
     with pytest.raises(EmbarkError, match="'toaster'"):
         devices("toaster")
+
+
+def test_streams_get_queues_of_their_own_unless_someone_has_said_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1")
+    devices("cpu")
+    assert os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] == "1"
+    monkeypatch.delenv("CUDA_DEVICE_MAX_CONNECTIONS")
+    devices("cpu")
+    assert os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] == CONNECTIONS
 
 
 def test_several_devices_may_be_those_of_one_copy() -> None:
