@@ -183,7 +183,8 @@ ANY_COMMIT = 'commit = answer.get("sha") if isinstance(answer, dict) else None\n
 STORED_LIST = "with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):"
 LINK = 'if link and (parts.scheme not in ("http", "https") or not parts.path.endswith(tree)):'
 OUTER = "except Exception as error:\n            done ="
-INNER = "except Exception as error:\n                if isinstance(self.encoder, Billed)"
+INNER = "except Exception as error:\n            if isinstance(self.encoder, Billed)"
+STREAM = "run/model_stream.py"
 NUMBERS = "if len(invalid := np.flatnonzero(np.isnan(floats))):"
 CHECKED = "data/readers/__init__.py"
 FINITE = Edit(CHECKED, "np.argwhere(~np.isfinite(values))[:1]", "np.empty((0, 1), int)")
@@ -361,14 +362,14 @@ PROTECTIONS = (
     Removal(
         "test_a5_a_bug_in_one_model_costs_that_model_and_is_logged", "run/evaluation.py",
         OUTER, OUTER.replace("Exception", "EmbarkError"),
-        (Edit("run/evaluation.py", INNER, INNER.replace("Exception", "EmbarkError")),),
+        (Edit(STREAM, INNER, INNER.replace("Exception", "EmbarkError")),),
     ),
     Removal(
         "test_a5_a_bug_in_one_model_costs_that_model_and_is_logged", "run/failures.py",
         'return f"{what} (its traceback {self._write(error, place)})"', "return what",
     ),
     Removal(
-        "test_a5_a_bug_in_an_evaluator_costs_the_task", "run/evaluation.py",
+        "test_a5_a_bug_in_an_evaluator_costs_the_task", STREAM,
         "except Exception as error:\n            if isinstance(error, MissingVectors)",
         f"except {NONE} as error:\n            if isinstance(error, MissingVectors)",
     ),
@@ -382,9 +383,9 @@ PROTECTIONS = (
     ),
     Removal("test_a5_nothing_scored_is_an_error", "run/__init__.py", "raise NothingScored(run)", "pass"),
     Removal(
-        "test_a5_an_interrupt_is_not_contained", "run/evaluation.py",
+        "test_a5_an_interrupt_is_not_contained", STREAM,
         INNER, INNER.replace("Exception", "BaseException"),
-        (Edit("run/evaluation.py", "except Exception as of_task:", "except BaseException as of_task:"),),
+        (Edit(STREAM, "except Exception as of_task:", "except BaseException as of_task:"),),
     ),
     Removal(
         "test_a5_plans_and_fetching_contain_failures_too", "run/fetching.py",
@@ -626,7 +627,7 @@ PROTECTIONS = (
         "bench.space(encoder.card).discard(keys)", "pass",
     ),
     Removal(
-        "test_fault_04_damage_that_another_task_has_found_is_mended_for_all", "run/evaluation.py",
+        "test_fault_04_damage_that_another_task_has_found_is_mended_for_all", STREAM,
         "if isinstance(error, MissingVectors) and task.name",
         'if type(error).__name__ == "DamagedVectors" and task.name',
     ),
@@ -639,7 +640,7 @@ PROTECTIONS = (
         "if xxh3_64_intdigest(described) != checksum:", "if False:",
     ),
     Removal(
-        "test_fault_04_flipped_bits_are_found_and_embedded_again", "run/evaluation.py",
+        "test_fault_04_flipped_bits_are_found_and_embedded_again", STREAM,
         "if isinstance(error, MissingVectors) and task.name", "if False and task.name",
     ),
     Removal("test_fault_04_one_flipped_bit_costs_one_vector", SEGMENTS, SUMS, "sound = np.ones(len(local), bool)"),
@@ -765,7 +766,7 @@ PROTECTIONS = (
         "[task for task in self.tasks if self.rescore or not recorded(task)]", "self.tasks",
     ),
     Removal(
-        "test_fault_15_a_score_is_computed_again_when_its_branch_moved", "run/evaluation.py",
+        "test_fault_15_a_score_is_computed_again_when_its_branch_moved", STREAM,
         "return current == recorded and self._of_present_data(result, task)", "return current == recorded",
     ),
     Removal(
@@ -773,7 +774,7 @@ PROTECTIONS = (
         "if self.offline:\n                with suppress", "if False:\n                with suppress",
     ),
     Removal(
-        "test_fault_15_a_hub_that_is_down_costs_no_score_and_a_note_says_so", "run/evaluation.py",
+        "test_fault_15_a_hub_that_is_down_costs_no_score_and_a_note_says_so", STREAM,
         "except EmbarkError as error:\n            source =", f"except {NONE} as error:\n            source =",
     ),
     Removal(
@@ -901,7 +902,7 @@ PROTECTIONS = (
         'require(largest > 0, "zero vectors")', "pass", (STORED_FINITE,),
     ),
     Removal(
-        "test_fault_21_a_model_that_fails_on_an_item_costs_only_the_tasks_that_need_it", "run/evaluation.py",
+        "test_fault_21_a_model_that_fails_on_an_item_costs_only_the_tasks_that_need_it", STREAM,
         "report = self._embed_singly(wave, planned)", "raise self.failure",
     ),
     Removal(
@@ -919,7 +920,7 @@ PROTECTIONS = (
     Removal(
         "test_fault_22_the_self_check_is_cheap_and_its_vectors_are_stored", "engine/local.py",
         "    sink.put(keys_of(needs), stored)\n", "",
-        (Edit("run/evaluation.py", "if isinstance(error, MissingVectors) and task.name", "if False and task.name"),),
+        (Edit(STREAM, "if isinstance(error, MissingVectors) and task.name", "if False and task.name"),),
     ),
     Removal(
         "test_fault_22_a_model_that_costs_money_is_not_asked_twice", "engine/local.py",

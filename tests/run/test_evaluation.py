@@ -152,7 +152,7 @@ def test_a_scored_task_lets_its_data_go(hub: FakeHub, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(Workbench, "_read", tracked)
     settings = embark.load_settings(memory=1)
-    monkeypatch.setattr("embark.run.evaluation.size_of", lambda data: 1 << 20)  # twice the room for reading ahead
+    monkeypatch.setattr("embark.run.model_stream.size_of", lambda data: 1 << 20)  # twice the room for reading ahead
     evaluate(counting([]), [ranking(hub, number) for number in range(8)], settings=settings, show_progress=False)
     assert len(most) == 8
     assert max(most) <= 3  # one that is scored, and two that are read

@@ -37,7 +37,7 @@ def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each task is a wave of its own, in order, and there is memory for one."""
     monkeypatch.setattr("embark.run.read_ahead.WAVE", 1)
     monkeypatch.setattr("embark.run.read_ahead.PATIENCE", 20.0)
-    monkeypatch.setattr("embark.run.evaluation.size_of", lambda data: 1 << 40)
+    monkeypatch.setattr("embark.run.model_stream.size_of", lambda data: 1 << 40)
 
 
 def in_time(work: Callable[[], Any]) -> Any:
@@ -205,7 +205,7 @@ def test_one_item_tells_nothing_about_the_order_of_rows(hub: FakeHub, monkeypatc
     assert len(evaluate(model, known, show_progress=False).results) == 2
     steps.append(-1)
     monkeypatch.setattr("embark.run.read_ahead.READERS", 1)
-    monkeypatch.setattr("embark.run.evaluation.size_of", lambda data: 0)
+    monkeypatch.setattr("embark.run.model_stream.size_of", lambda data: 0)
     monkeypatch.setattr(evaluators, "evaluate", slow_score)
     tasks = [ranking(hub, 1, words=["red", "blue"]), ranking(hub, 2)]  # of the first, one query is to be embedded
     run = evaluate(model, tasks, show_progress=False)
@@ -215,7 +215,7 @@ def test_one_item_tells_nothing_about_the_order_of_rows(hub: FakeHub, monkeypatc
 
 @pytest.mark.usefixtures("one_by_one")
 def test_a_stage_and_the_model_take_turns_on_the_device(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("embark.run.evaluation.size_of", lambda data: 0)  # reading goes on while the model works
+    monkeypatch.setattr("embark.run.model_stream.size_of", lambda data: 0)  # reading goes on while the model works
     working: list[str] = []
     together = []
 

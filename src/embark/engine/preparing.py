@@ -195,6 +195,27 @@ def prepared(
         yield from _by_threads(encoder, needs[done:], done, workers, size, name, activity, tokens)
 
 
+def _one_by_one(
+    chunk: Sequence[Need], number: int, backlog: Backlog, alone: Callable[[Need], Any], measured: bool
+) -> tuple[list[Any], Array]:
+    """The prepared values of a chunk, and their bytes if they are `measured`; fewer when no more are wanted."""
+    values: list[Any] = []
+    sizes: list[int] = []
+    unreported = 0  # bytes: threads that report every small item wait for each other
+    for need in chunk:
+        if not backlog.admits(number):
+            break
+        values.append(alone(need))
+        sizes.append(byte_size(values[-1]) if measured else 0)
+        unreported += sizes[-1]
+        if unreported >= REPORTED:
+            backlog.update(added=unreported)
+            unreported = 0
+    if unreported:
+        backlog.update(added=unreported)
+    return values, np.array(sizes, np.int64)
+
+
 def _by_threads(
     encoder: Encoder,
     needs: Sequence[Need],
@@ -215,9 +236,6 @@ def _by_threads(
     together = only_text and type(encoder).prepare_many is not Preparing.prepare_many
 
     def prepare_all(number: int, chunk: Sequence[Need]) -> tuple[Sequence[Any], Array]:
-        values: list[Any] = []
-        sizes: list[int] = []
-        unreported = 0  # bytes: threads that report every small item wait for each other
         failure: Exception | None = None
         if together and backlog.admits(number):
             try:
@@ -230,23 +248,11 @@ def _by_threads(
                     in_bytes = byte_sizes(of_files)
                     backlog.update(added=int(in_bytes.sum()))
                     return of_files, in_bytes
-        for need in chunk:
-            if not backlog.admits(number):
-                break
-            value = alone(need)
-            size_in_bytes = 0 if only_text else byte_size(value)
-            unreported += size_in_bytes
-            if unreported >= REPORTED:
-                backlog.update(added=unreported)
-                unreported = 0
-            values.append(value)
-            sizes.append(size_in_bytes)
-        if unreported:
-            backlog.update(added=unreported)
+        values, sizes = _one_by_one(chunk, number, backlog, alone, measured=not only_text)
         if failure and len(values) == len(chunk):
             failure.add_note(f"{encoder.card.name} prepares these items one by one, but not together (prepare_many).")
             raise failure
-        return values, np.array(sizes, np.int64)
+        return values, sizes
 
     step = TOGETHER if together else TEXT_CHUNK if only_text else FILES if files else CHUNK
     chunks = enumerate(chunked(needs, step))
