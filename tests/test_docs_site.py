@@ -85,8 +85,9 @@ def shown(page: Path) -> Iterator[list[str]]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_are_accepted(page: Path) -> None:
     """Every command and option exists; values are not tried."""
+    commands = get_command(app)  # once: it takes as long as a hundred commands
     for words in shown(page):
-        command: click.Command = get_command(app)
+        command: click.Command = commands
         rest = [word for word in words if "…" not in word]
         if rest and rest[0] == "--plugins":
             rest = rest[2:]
