@@ -57,16 +57,8 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_collection_finish() -> None:
-    """The libraries' million objects are not looked at by the garbage collector, and others seldom: a tenth of the time
-    of all tests. Tests that need a collection ask for one.
-    """
-    gc.freeze()
+    """Garbage is collected rarely: looking at the million objects of libraries was a twentieth of the tests' time."""
     gc.set_threshold(50_000, 20, 100)
-
-
-def pytest_unconfigure() -> None:
-    """What is frozen is not freed at the end, and libraries written with nanobind would complain of it."""
-    gc.unfreeze()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

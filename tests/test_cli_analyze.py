@@ -60,13 +60,18 @@ def test_vectors_are_printed_and_drawn(
     [
         ["recommend", "--need", "retrieval,documents", "--max-params", "1B", "--modality", "text,image"],
         ["recommend", "-b", "ARK", "--need", "natural science"],
-        ["analyze", "correlate", "-b", "ARK"],
-        ["analyze", "distill", "--threshold", "0.8", "-b", "MIEB(lite)"],
-        ["analyze", "distill", "--check", "MIEB(lite)"],
-        ["analyze", "distill", "--representatives", "--by", "type"],
-        ["analyze", "predict"],
-        ["analyze", "scaling", "--against", "data", "--by", "type"],
         ["analyze", "pareto", "--against", "dim"],
+        *(
+            pytest.param(command, marks=pytest.mark.slow)  # each is also run, and drawn, beside its study
+            for command in (
+                ["analyze", "correlate", "-b", "ARK"],
+                ["analyze", "distill", "--threshold", "0.8", "-b", "MIEB(lite)"],
+                ["analyze", "distill", "--check", "MIEB(lite)"],
+                ["analyze", "distill", "--representatives", "--by", "type"],
+                ["analyze", "predict"],
+                ["analyze", "scaling", "--against", "data", "--by", "type"],
+            )
+        ),
     ],
     ids=" ".join,
 )

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import pytest
 
 from embark.threads import THRESHOLDS, TURN, rare_garbage_collection, short_turns
-
-
-@pytest.fixture(autouse=True)
-def unfrozen() -> Iterator[None]:
-    """Nothing is frozen, as it is for users; conftest.py freezes what the libraries have."""
-    gc.unfreeze()
-    yield
-    gc.freeze()
 
 
 def test_turns_are_short_within_the_block() -> None:
@@ -64,7 +56,10 @@ def test_the_last_of_several_threads_sets_all_back(block: Callable[[], AbstractC
 
 def test_what_others_have_frozen_stays_so() -> None:
     gc.freeze()
-    frozen = gc.get_freeze_count()
-    with rare_garbage_collection():
-        assert gc.get_threshold() == THRESHOLDS
-    assert gc.get_freeze_count() == pytest.approx(frozen, rel=0.01)  # some of them have ended
+    try:
+        frozen = gc.get_freeze_count()
+        with rare_garbage_collection():
+            assert gc.get_threshold() == THRESHOLDS
+        assert gc.get_freeze_count() == pytest.approx(frozen, rel=0.01)  # some of them have ended
+    finally:
+        gc.unfreeze()
