@@ -17,6 +17,7 @@ from embark.types import EmbarkError
 
 MODEL = "embark/random"
 
+
 @pytest.fixture(scope="module")
 def home(pocket_vectors: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with the vectors of a few tasks."""

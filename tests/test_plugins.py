@@ -27,9 +27,7 @@ def installed(folder: Path, name: str, code: str) -> Path:
     return folder
 
 
-def run(
-    folder: Path, code: str, *flags: str, allowed: str = "my-package,second"
-) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, code: str, *flags: str, allowed: str = "my-package,second") -> subprocess.CompletedProcess[str]:
     code = f"import sys; sys.path.insert(0, {str(folder)!r})\n{code}"
     env = {**os.environ, "EMBARK_PLUGINS": allowed}
     return subprocess.run([sys.executable, *flags, "-c", code], capture_output=True, text=True, check=False, env=env)
