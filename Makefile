@@ -26,7 +26,7 @@ lint: $(VENV)/.test
 	$(BIN)/ruff check .
 
 types: $(VENV)/.test
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers auto
 
 # The documentation as a site in build/site-docs, with the page that is made of what readers and evaluators declare.
 docs: $(VENV)/.docs

@@ -52,17 +52,18 @@ def error(*words: str | Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def lite(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
-    """One real run of the small benchmark."""
-    home, results = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("results")
-    return results, process("run", "-b", LITE, "-m", "embark/random", "--home", home, "--results", results)
+def lite(pocket_vectors: Path) -> Path:
+    """Results of the small benchmark, to be read alone."""
+    return pocket_vectors / "results"
 
 
 # ── real processes ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_run_prints_the_table_and_reports_beside_it(lite: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
-    results, ran = lite
+def test_a_run_prints_the_table_and_reports_beside_it(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    tasks = ["-t", TASK, "-t", "PocketNameSTS"]
+    ran = process("run", *tasks, "-m", "embark/random", "--home", tmp_path / "home", "--results", results)
     assert ran.returncode == 0, ran.stderr
     lines = ran.stdout.splitlines()
     assert lines[0].split() == ["task", "metric", "chance", "random"]
@@ -131,10 +132,8 @@ def on_a_terminal(columns: int, *words: str | Path) -> list[str]:
     ("columns", "head"),
     [(120, ["task", "metric", "chance", "random"]), (50, ["task", "random"]), (40, ["chance", "random"])],
 )
-def test_no_number_is_cut_on_a_narrow_terminal(
-    lite: tuple[Path, subprocess.CompletedProcess[str]], columns: int, head: list[str]
-) -> None:
-    styled = on_a_terminal(columns, "leaderboard", "-b", LITE, "--by-task", "--results", lite[0])
+def test_no_number_is_cut_on_a_narrow_terminal(lite: Path, columns: int, head: list[str]) -> None:
+    styled = on_a_terminal(columns, "leaderboard", "-b", LITE, "--by-task", "--results", lite)
     plain = [re.sub(r"\x1b\[[\d;]*m", "", line) for line in styled]
     assert plain != styled
     assert plain[0].split() == head
@@ -211,9 +210,9 @@ def test_the_list_of_models_fits_a_terminal() -> None:
 # ── leaderboards ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_leaderboard_in_every_format(lite: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+def test_a_leaderboard_in_every_format(lite: Path) -> None:
     def board(style: str, *more: str) -> str:
-        return said("leaderboard", "-b", LITE, "--results", lite[0], "--format", style, *more)
+        return said("leaderboard", "-b", LITE, "--results", lite, "--format", style, *more)
 
     content = json.loads(board("json"))
     [row] = content["rows"]
@@ -233,8 +232,8 @@ def test_a_leaderboard_of_nothing_says_how_to_make_one(elsewhere: Path) -> None:
     assert error("compare", "one", "other").endswith("Make some: embark run")
 
 
-def test_an_unknown_format_is_an_error(lite: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
-    assert "Did you mean latex" in error("leaderboard", "-b", LITE, "--results", lite[0], "--format", "latx")
+def test_an_unknown_format_is_an_error(lite: Path) -> None:
+    assert "Did you mean latex" in error("leaderboard", "-b", LITE, "--results", lite, "--format", "latx")
 
 
 # ── plan and run ─────────────────────────────────────────────────────────────────────────────────────────────────────

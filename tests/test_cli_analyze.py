@@ -4,31 +4,24 @@ from __future__ import annotations
 
 import csv
 import io
+import shutil
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-import embark
 from embark.boards.matrix import load_matrix
 from embark.cli import app
 from embark.cli.analyze import COMMANDS, Analyses
-from embark.settings import load_settings
 from embark.types import EmbarkError
 
 MODEL = "embark/random"
-TASKS = (
-    "PocketFlagZeroShot", "PocketClockReading", "PocketNameSTS", "PocketMotionProbe", "PocketSubgroupZeroShot",
-    "PocketRobustness", "PocketClockArithmetic",
-)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(pocket_vectors: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with the vectors of a few tasks."""
-    root = tmp_path_factory.mktemp("store")
-    embark.evaluate(MODEL, list(TASKS), settings=load_settings(root, root / "results"), show_progress=False)
-    return root
+    return shutil.copytree(pocket_vectors, tmp_path_factory.mktemp("store") / "home")
 
 
 def printed(*words: str | Path) -> str:
@@ -68,13 +61,18 @@ def test_vectors_are_printed_and_drawn(
     [
         ["recommend", "--need", "retrieval,documents", "--max-params", "1B", "--modality", "text,image"],
         ["recommend", "-b", "ARK", "--need", "natural science"],
-        ["analyze", "correlate", "-b", "ARK"],
-        ["analyze", "distill", "--threshold", "0.8", "-b", "MIEB(lite)"],
-        ["analyze", "distill", "--check", "MIEB(lite)"],
-        ["analyze", "distill", "--representatives", "--by", "type"],
-        ["analyze", "predict"],
-        ["analyze", "scaling", "--against", "data", "--by", "type"],
         ["analyze", "pareto", "--against", "dim"],
+        *(
+            pytest.param(command, marks=pytest.mark.slow)  # each is also run, and drawn, beside its study
+            for command in (
+                ["analyze", "correlate", "-b", "ARK"],
+                ["analyze", "distill", "--threshold", "0.8", "-b", "MIEB(lite)"],
+                ["analyze", "distill", "--check", "MIEB(lite)"],
+                ["analyze", "distill", "--representatives", "--by", "type"],
+                ["analyze", "predict"],
+                ["analyze", "scaling", "--against", "data", "--by", "type"],
+            )
+        ),
     ],
     ids=" ".join,
 )

@@ -12,6 +12,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
+from functools import cache
 from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -82,11 +83,17 @@ def shown(page: Path) -> Iterator[list[str]]:
                 yield words[: next((i for i, word in enumerate(words) if word[0] in "|>"), len(words))]
 
 
+@cache
+def all_commands() -> click.Command:
+    """The command line, made once: it takes as long as a hundred commands."""
+    return get_command(app)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_are_accepted(page: Path) -> None:
     """Every command and option exists; values are not tried."""
     for words in shown(page):
-        command: click.Command = get_command(app)
+        command: click.Command = all_commands()
         rest = [word for word in words if "…" not in word]
         if rest and rest[0] == "--plugins":
             rest = rest[2:]

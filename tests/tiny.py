@@ -194,11 +194,13 @@ def check_without_weights(name: str | ModelCard, things: Sequence[Any], **loadin
     import torch
 
     whole = get_model(name, device="cpu", **loading)
-    gc.collect()
-    before = {id(each) for each in gc.get_objects() if type(each) is torch.nn.Parameter and not each.is_meta}
-    bare = get_model(name, device="cpu", weights=False, **loading)
-    gc.collect()
-    held = [each for each in gc.get_objects() if type(each) is torch.nn.Parameter and id(each) not in before]
+    gc.freeze()  # what is there already is not listed below
+    try:
+        bare = get_model(name, device="cpu", weights=False, **loading)
+        gc.collect()
+        held = [each for each in gc.get_objects() if type(each) is torch.nn.Parameter]
+    finally:
+        gc.unfreeze()
     assert sum(each.nbytes for each in held if not each.is_meta) == 0
     assert fingerprint(bare.card) == fingerprint(whole.card)
     ready = prepared(bare, things)

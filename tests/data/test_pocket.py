@@ -7,6 +7,7 @@ import io
 import pickle
 from collections.abc import Iterator
 from dataclasses import fields, replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -41,6 +42,12 @@ def every(task: Task) -> Iterator[Dataset]:
     return (readers.read(task, split, subset, client()) for split in task.source.splits for subset in task.subsets)
 
 
+@cache
+def parts(name: str) -> list[Dataset]:
+    """The parts of a task, read once for all tests that look at them."""
+    return list(every(BY_NAME[name]))
+
+
 def sizes(data: Dataset) -> dict[str, int]:
     return {role: len(side) for role, side in data.sides.items()}
 
@@ -48,7 +55,7 @@ def sizes(data: Dataset) -> dict[str, int]:
 @ROWS
 def test_every_row_reads_with_what_it_says(task: Task) -> None:
     shown = set()
-    for data in every(task):
+    for data in parts(task.name):
         assert type(data.truth) is TRUTHS[task.evaluator]
         kinds = {item.modalities for side in data.sides.values() for item in side.items}
         assert task.mixed == any(len(combined) > 1 for combined in kinds)
@@ -59,7 +66,7 @@ def test_every_row_reads_with_what_it_says(task: Task) -> None:
 @ROWS
 def test_chance_is_what_guessing_gives(task: Task) -> None:
     assert task.chance is not None
-    truth = next(every(task)).truth
+    truth = parts(task.name)[0].truth
     if task.evaluator == "choice":
         assert isinstance(truth, Qrels)
         candidates = round(1 / truth.grade.mean())
@@ -69,9 +76,9 @@ def test_chance_is_what_guessing_gives(task: Task) -> None:
             assert task.chance == pytest.approx(1 / candidates)
         np.testing.assert_array_equal(np.bincount(truth.query, truth.grade), 1)
     elif isinstance(truth, Qrels):
-        documents = len(next(every(task)).sides["document"])
+        documents = len(parts(task.name)[0].sides["document"])
         assert task.chance == pytest.approx(1 / documents)
-        assert set(truth.query) == set(range(len(next(every(task)).sides["query"])))
+        assert set(truth.query) == set(range(len(parts(task.name)[0].sides["query"])))
     elif isinstance(truth, Classes | Split) and task.evaluator != "multilabel":
         assert task.chance == pytest.approx(1 / len(truth.names))
     elif isinstance(truth, Matches):
@@ -161,7 +168,7 @@ def test_forms_of_an_emoji_do_not_leak_from_training_to_test(name: str) -> None:
 
 @ROWS
 def test_no_wrong_answer_equals_a_right_one(task: Task) -> None:
-    for data in every(task):
+    for data in parts(task.name):
         if isinstance(data.truth, Qrels):
             offered = data.sides["document"].items
             rows = list(zip(data.truth.query, data.truth.document, data.truth.grade, strict=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,10 +23,27 @@ def scores(run: embark.Run) -> list[float]:
     return [result.score for result in run.results]
 
 
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[embark.Run, Path]:
+    """A run, and the folder with its home and results. Copy it."""
+    folder = tmp_path_factory.mktemp("sound")
+    settings = load_settings(folder / "home", folder / "results")
+    return embark.evaluate("embark/pocket", TASK, settings=settings, show_progress=False), folder
+
+
+@pytest.fixture
+def scored(sound: tuple[embark.Run, Path], tmp_path: Path) -> tuple[embark.Run, embark.Settings]:
+    """A run, and settings with a copy of its home and results."""
+    before, folder = sound
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    return before, load_settings(copy / "home", copy / "results")
+
+
 @pytest.mark.parametrize("place", ["vectors", "index"])
-def test_fault_04_flipped_bits_are_found_and_embedded_again(tmp_path: Path, place: str) -> None:
-    settings = load_settings(tmp_path / "home", tmp_path / "results")
-    before = embark.evaluate("embark/pocket", TASK, settings=settings, show_progress=False)
+def test_fault_04_flipped_bits_are_found_and_embedded_again(
+    scored: tuple[embark.Run, embark.Settings], place: str
+) -> None:
+    before, settings = scored
     paths = list(settings.store.glob("*/*.vectors"))
     for path in paths:
         content = bytearray(path.read_bytes())
@@ -44,9 +62,8 @@ def test_fault_04_flipped_bits_are_found_and_embedded_again(tmp_path: Path, plac
     assert len(Space(paths[0].parent).verify()) == len(paths)
 
 
-def test_fault_04_one_flipped_bit_costs_one_vector(tmp_path: Path) -> None:
-    settings = load_settings(tmp_path / "home", tmp_path / "results")
-    before = embark.evaluate("embark/pocket", TASK, settings=settings, show_progress=False)
+def test_fault_04_one_flipped_bit_costs_one_vector(scored: tuple[embark.Run, embark.Settings]) -> None:
+    before, settings = scored
     path = next(settings.store.glob("*/*.vectors"))
     content = bytearray(path.read_bytes())
     content[-1000] ^= 0x40

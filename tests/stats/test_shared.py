@@ -222,7 +222,14 @@ def test_c6_both_ends_are_shown_where_they_differ() -> None:
 # ── C7: chance ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("name", ["PocketKeywordProbe", "PocketGroupClustering", "PocketGroupZeroShot"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("PocketKeywordProbe", marks=pytest.mark.slow),
+        pytest.param("PocketGroupClustering", marks=pytest.mark.slow),
+        "PocketGroupZeroShot",
+    ],
+)
 def test_c7_chance_is_what_random_directions_score(name: str) -> None:
     from embark.data import readers
     from embark.data.fetch import Hub

@@ -74,6 +74,34 @@ def diagnosed(name: str, **options: Any) -> Diagnosis:
     return embark.diagnose_omni(Planted(name, PLANTED[name]), method="pca", show_progress=False, **options)
 
 
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> embark.Settings:
+    """A home and results for the diagnoses that several tests look at."""
+    root = tmp_path_factory.mktemp("omni")
+    return embark.load_settings(root / "home", root / "results")
+
+
+@pytest.fixture(scope="module")
+def perfect(settings: embark.Settings) -> tuple[Planted, Diagnosis]:
+    """A model that does as it is told, and its diagnosis."""
+    model = Planted("perfect", PLANTED["perfect"])
+    return model, embark.diagnose_omni(model, method="pca", show_progress=False, settings=settings)
+
+
+@pytest.fixture(scope="module")
+def films(settings: embark.Settings, tmp_path_factory: pytest.TempPathFactory) -> tuple[Diagnosis, Path]:
+    """The diagnosis of a model that always finds films, and the folder of its report."""
+    folder = tmp_path_factory.mktemp("films")
+    return diagnosed("video", out=folder, settings=settings), folder
+
+
+@pytest.fixture(scope="module")
+def half_obedient(settings: embark.Settings) -> Diagnosis:
+    """The diagnosis of a model that obeys on every other tuple, in all directions alike."""
+    model = Planted("half", lambda number, kind, wanted: vector(number, (wanted if number % 2 else "") or kind))
+    return embark.diagnose_omni(model, method="pca", show_progress=False, settings=settings)
+
+
 def columns(diagnosis: Diagnosis, study: str) -> dict[str, list[Any]]:
     """The columns of a study's table, without its total."""
     names, lines = diagnosis.studies[study].table().flat()
@@ -81,8 +109,8 @@ def columns(diagnosis: Diagnosis, study: str) -> dict[str, list[Any]]:
     return {name: [row[place] for row in rows] for place, name in enumerate(names)}
 
 
-def test_a_perfect_model_obeys() -> None:
-    diagnosis = diagnosed("perfect")
+def test_a_perfect_model_obeys(perfect: tuple[Planted, Diagnosis]) -> None:
+    _, diagnosis = perfect
     table = columns(diagnosis, "retrieval")
     assert len(table["direction"]) == 12
     assert {*table["Hit@1"]} == {*table["MRR"]} == {1.0}
@@ -115,8 +143,8 @@ def test_a_model_that_stays_in_the_modality_of_the_query() -> None:
     np.testing.assert_allclose(modalities.matrix("target")[1], (1 - np.eye(4)) / 3)
 
 
-def test_a_model_that_always_finds_films() -> None:
-    diagnosis = diagnosed("video")
+def test_a_model_that_always_finds_films(films: tuple[Diagnosis, Path]) -> None:
+    diagnosis, _ = films
     table = columns(diagnosis, "retrieval")
     right = [float(name.endswith("V")) for name in table["direction"]]
     assert table["Hit@1"] == right
@@ -148,12 +176,11 @@ def test_scores_are_those_of_a_run() -> None:
     assert scores == pytest.approx(means)
 
 
-def test_a_second_diagnosis_embeds_nothing() -> None:
-    model = Planted("perfect", PLANTED["perfect"])
-    first = embark.diagnose_omni(model, method="pca", show_progress=False)
+def test_a_second_diagnosis_embeds_nothing(settings: embark.Settings, perfect: tuple[Planted, Diagnosis]) -> None:
+    model, first = perfect
     embedded = model.embedded
     assert 0 <= embedded - 200 * (4 + 12 + 4) < 50  # candidates, queries with and without instructions; a few checks
-    second = embark.diagnose_omni(model, method="pca", embed=False, show_progress=False)
+    second = embark.diagnose_omni(model, method="pca", embed=False, show_progress=False, settings=settings)
     assert model.embedded == embedded
     assert str(first) == str(second)
 
@@ -190,32 +217,29 @@ def test_a_folder_that_cannot_be_is_told_at_once(tmp_path: Path) -> None:
             diagnose("no/such-model", out=taken)  # before the model is even looked for
 
 
-def test_the_report_has_every_table_and_figure(tmp_path: Path) -> None:
-    diagnosis = diagnosed("video", out=tmp_path)
-    report = (tmp_path / "report.md").read_text()
+def test_the_report_has_every_table_and_figure(films: tuple[Diagnosis, Path]) -> None:
+    diagnosis, folder = films
+    report = (folder / "report.md").read_text()
     assert report.startswith("# planted/video on PocketOmni")
     for name, study in diagnosis.studies.items():
-        drawing = (tmp_path / "figures" / f"{name}.svg").read_text()
+        drawing = (folder / "figures" / f"{name}.svg").read_text()
         text = " ".join(re.findall(r"<text[^>]*>([^<]*)</text>", drawing)).replace("\u00a0", " ")
         assert study.title in text
         assert "n = 200 queries" in study.caption.replace("\u00a0", " ")
         assert study.caption in report
         assert f"(figures/{name}.svg)" in report
-        with (tmp_path / "tables" / f"{name}.csv").open() as file:
+        with (folder / "tables" / f"{name}.csv").open() as file:
             assert len(list(csv.reader(file))) == 1 + len(study.table().rows)
     shift = diagnosis.studies["shift"]
     assert isinstance(shift, Shift)
     assert all("negative: the instruction brings the query closer" in text for text in (shift.caption, report))
-    image = tmp_path / "figures" / "shift.svg"
-    before = image.read_bytes()
-    shift.plot(image)
-    assert image.read_bytes() == before
+    image = folder / "figures" / "shift.svg"
+    assert shift.svg().encode() == image.read_bytes()
 
 
-def test_the_mean_moves_with_tuples_that_directions_share() -> None:
+def test_the_mean_moves_with_tuples_that_directions_share(half_obedient: Diagnosis) -> None:
     """Twelve directions over the same 200 tuples tell less than 2,400 independent queries would."""
-    model = Planted("some", lambda number, kind, wanted: vector(number, (wanted if number % 2 else "") or kind))
-    retrieval = embark.diagnose_omni(model, method="pca", show_progress=False).studies["retrieval"]
+    retrieval = half_obedient.studies["retrieval"]
     assert isinstance(retrieval, Retrieval)
     mean = retrieval.table().rows[-1].cells[2]
     assert isinstance(mean, embark.Score)
@@ -224,10 +248,9 @@ def test_the_mean_moves_with_tuples_that_directions_share() -> None:
     assert half == pytest.approx(1.97 * 0.5 / np.sqrt(200), rel=0.1)  # not 0.5 / sqrt(2400)
 
 
-def test_asymmetry_is_paired(tmp_path: Path) -> None:
+def test_asymmetry_is_paired(half_obedient: Diagnosis) -> None:
     """Both ways fail on the same tuples: the difference is certain, though both scores are not."""
-    model = Planted("half", lambda number, kind, wanted: vector(number, (wanted if number % 2 else "") or kind))
-    asymmetry = embark.diagnose_omni(model, method="pca", show_progress=False).studies["asymmetry"]
+    asymmetry = half_obedient.studies["asymmetry"]
     assert isinstance(asymmetry, Asymmetry)
     for test in asymmetry.differences("hit"):
         assert test.value == 0

@@ -182,13 +182,13 @@ def results(tasks: str | Iterable[Task], protocol: str = "paper") -> list[TaskRe
     """
     rows = {task.name: task for task in (TASKS.match(get_benchmark(tasks).tasks) if isinstance(tasks, str) else tasks)}
     families = dict.fromkeys(task.family for task in rows.values() if task.family in FAMILIES)
-    of_protocol = (score for family in families for score in scores(family) if score.protocol == protocol)
-    parts = group_values(
-        ((score.model, score.revision, score.name), score)
-        for score in of_protocol
-        if score.kind == "task" and score.name in rows and rows[score.name].metric == score.metric
-    )
-    return [_result(of_task, rows[name]) for (_, _, name), of_task in parts.items()]
+    languages = {name: (tuple(task.subsets.items()), task.languages) for name, task in rows.items()}
+    return [
+        _result(family, protocol, of_task, *languages[of_task.name])
+        for family in families
+        for of_task in _parts(family, protocol)
+        if of_task.name in rows and rows[of_task.name].metric == of_task.metric
+    ]
 
 
 def comparable(result: TaskResult, task: Task) -> bool:
@@ -226,13 +226,39 @@ def _effects(result: TaskResult, task: Task) -> set[str]:
     }
 
 
-def _result(parts: list[Published], task: Task) -> TaskResult:
+class _OfTask(NamedTuple):
+    """Whose scores, by what measure, on which task."""
+
+    model: str
+    revision: str
+    name: str
+    metric: str
+
+
+@cache
+def _parts(family: str, protocol: str) -> dict[_OfTask, list[Published]]:
+    """The scores on splits and subsets of each task."""
+    of_tasks = (score for score in scores(family) if score.kind == "task" and score.protocol == protocol)
+    return group_values((_OfTask(score.model, score.revision, score.name, score.metric), score) for score in of_tasks)
+
+
+@cache
+def _result(
+    family: str,
+    protocol: str,
+    of_task: _OfTask,
+    subsets: tuple[tuple[str, tuple[str, ...]], ...],
+    languages: tuple[str, ...],
+) -> TaskResult:
+    """The result of a model on a task whose subsets have these languages; `languages` are those of all."""
+    parts = _parts(family, protocol)[of_task]
     first = parts[0]
     warnings = footnotes(first)
+    by_subset = dict(subsets)
     records = tuple(
         Record(
             first.model, part.revision, first.name, part.split or "test", part.subset or "default",
-            task.subsets.get(part.subset, task.languages), part.metric, part.value, UNKNOWN, {part.metric: part.value},
+            by_subset.get(part.subset, languages), part.metric, part.value, UNKNOWN, {part.metric: part.value},
             fingerprint="published", encoder="published", warnings=warnings,
         )
         for part in parts
