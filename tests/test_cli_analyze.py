@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from cases import slow
 from embark.boards.matrix import load_matrix
 from embark.cli import app
 from embark.cli.analyze import COMMANDS, Analyses
@@ -34,15 +35,17 @@ def printed(*words: str | Path) -> str:
     ("command", "task", "words"),
     [
         ("geometry", "PocketFlagZeroShot", ("modality gap", "anti-hubs", "uniformity", "item → prompt")),
-        ("map", "PocketFlagZeroShot", ("item (image)", "Trustworthiness")),
         ("truncate", "PocketClockReading", ("all 256", "first 128", "PCA 8", "difference")),
-        ("quantize", "PocketClockReading", ("float16, 256", "int8, 128", "binary, 64")),
         ("similarity", "PocketNameSTS", ("cosine", "manhattan", "length one")),
-        ("topk", "PocketFlagZeroShot", ("hit_rate at 1", "hit_rate at 100")),
-        ("shots", "PocketMotionProbe", ("1 a class", "16 a class")),
-        ("robustness", "PocketRobustness", ("clean", "low-contrast", "hit_rate_at_1")),
-        ("index", "PocketClockArithmetic", ("binary, 4× re-scored", "int8 graph, 64", "graph, 256", "of exact")),
-        ("prompts", "PocketSubgroupZeroShot", ("3 together", "“a picture of {}”")),
+        *slow(  # each is also run, and drawn, beside its study
+            ("map", "PocketFlagZeroShot", ("item (image)", "Trustworthiness")),
+            ("quantize", "PocketClockReading", ("float16, 256", "int8, 128", "binary, 64")),
+            ("topk", "PocketFlagZeroShot", ("hit_rate at 1", "hit_rate at 100")),
+            ("shots", "PocketMotionProbe", ("1 a class", "16 a class")),
+            ("robustness", "PocketRobustness", ("clean", "low-contrast", "hit_rate_at_1")),
+            ("index", "PocketClockArithmetic", ("binary, 4× re-scored", "int8 graph, 64", "graph, 256", "of exact")),
+            ("prompts", "PocketSubgroupZeroShot", ("3 together", "“a picture of {}”")),
+        ),
     ],
 )
 def test_vectors_are_printed_and_drawn(
@@ -62,16 +65,13 @@ def test_vectors_are_printed_and_drawn(
         ["recommend", "--need", "retrieval,documents", "--max-params", "1B", "--modality", "text,image"],
         ["recommend", "-b", "ARK", "--need", "natural science"],
         ["analyze", "pareto", "--against", "dim"],
-        *(
-            pytest.param(command, marks=pytest.mark.slow)  # each is also run, and drawn, beside its study
-            for command in (
-                ["analyze", "correlate", "-b", "ARK"],
-                ["analyze", "distill", "--threshold", "0.8", "-b", "MIEB(lite)"],
-                ["analyze", "distill", "--check", "MIEB(lite)"],
-                ["analyze", "distill", "--representatives", "--by", "type"],
-                ["analyze", "predict"],
-                ["analyze", "scaling", "--against", "data", "--by", "type"],
-            )
+        *slow(  # likewise
+            ["analyze", "correlate", "-b", "ARK"],
+            ["analyze", "distill", "--threshold", "0.8", "-b", "MIEB(lite)"],
+            ["analyze", "distill", "--check", "MIEB(lite)"],
+            ["analyze", "distill", "--representatives", "--by", "type"],
+            ["analyze", "predict"],
+            ["analyze", "scaling", "--against", "data", "--by", "type"],
         ),
     ],
     ids=" ".join,

@@ -66,6 +66,7 @@ def test_the_table_of_shapes_names_evaluators_and_readers() -> None:
     assert {reader for _, reader in rows} <= set(READERS)
 
 
+@pytest.mark.slow  # those of the README run in every test
 @pytest.mark.parametrize("block", PYTHON, ids=lambda block: block.split("\n")[3][:40])
 def test_python_blocks_run(shown: None, block: str, capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(block, "docs", "exec"), {})

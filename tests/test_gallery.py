@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+from cases import slow
 from embark.cli import app
 
 ROOT = Path(__file__).parents[1]
@@ -74,7 +75,7 @@ def test_numbers_in_texts_keep_their_digits(gallery: ModuleType) -> None:
     assert gallery.shortened(drawn) == '<path d="M 1.23 2"/><text x="7.89">\u22120.416</text>'
 
 
-@pytest.mark.parametrize("name", ["medians", "gains", "extremes", "scaling-held"])
+@pytest.mark.parametrize("name", ["medians", *slow("gains", "extremes", "scaling-held")])
 def test_the_made_up_field_is_drawn_as_shown(gallery: ModuleType, name: str, tmp_path: Path) -> None:
     study = gallery.figures(tmp_path)[name][1]()
     assert study.caption in PAGE

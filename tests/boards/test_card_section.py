@@ -52,6 +52,7 @@ def front(text: str) -> Any:
     return yaml.safe_load(text.split("---\n")[1])
 
 
+@pytest.mark.slow
 def test_14_15_the_hub_reads_the_metadata(scored: Path) -> None:
     section = embark.card("embark/random", "Pocket(lite)")
     [index] = section.model_index()

@@ -93,6 +93,7 @@ def test_copies_are_as_many_as_there_is_room_for() -> None:
     assert fit(Cluster(gpus=0.5), [node(CPU=16, GPU=1)]).copies == (2, 16)
 
 
+@pytest.mark.slow
 def test_a_run_on_a_cluster_of_one_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import ray
 

@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 
+import pytest
 from typer.testing import CliRunner
 
 from embark.cli import app
@@ -30,6 +31,7 @@ def test_c_an_output_that_cannot_take_utf8_gets_replacements() -> None:
     assert json.loads(ran.stdout) == json.loads(CliRunner().invoke(app, shlex.split(words)).stdout)
 
 
+@pytest.mark.slow
 def test_c_a_closed_error_stream_changes_nothing() -> None:
     words = "run -m embark/random -t PocketFlagZeroShot --format json"
     ran = embark(words, "2>&-")

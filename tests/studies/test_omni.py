@@ -130,6 +130,7 @@ def test_a_perfect_model_obeys(perfect: tuple[Planted, Diagnosis]) -> None:
     assert "nearer to their targets in 12 of 12 directions" in " ".join(diagnosis.findings)
 
 
+@pytest.mark.slow
 def test_a_model_that_stays_in_the_modality_of_the_query() -> None:
     diagnosis = diagnosed("own")
     table = columns(diagnosis, "retrieval")
@@ -157,6 +158,7 @@ def test_a_model_that_always_finds_films(films: tuple[Diagnosis, Path]) -> None:
     assert 0 < low <= 1.0 <= high
 
 
+@pytest.mark.slow
 def test_a_model_that_ignores_instructions() -> None:
     diagnosis = diagnosed("deaf")
     assert {*columns(diagnosis, "retrieval")["query first"]} == {1.0}
@@ -185,6 +187,7 @@ def test_a_second_diagnosis_embeds_nothing(settings: embark.Settings, perfect: t
     assert str(first) == str(second)
 
 
+@pytest.mark.slow
 def test_modalities_that_a_model_does_not_take_are_left_out() -> None:
     model = Planted("silent", PLANTED["perfect"], ("text", "image", "video"))
     diagnosis = embark.diagnose_omni(model, method="pca", show_progress=False)
