@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import embark
+from cases import slow
 from embark.evaluators import evaluate
 from embark.evaluators.chance import chance
 from embark.results.table import Score, shown
@@ -222,14 +223,7 @@ def test_c6_both_ends_are_shown_where_they_differ() -> None:
 # ── C7: chance ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("PocketKeywordProbe", marks=pytest.mark.slow),
-        pytest.param("PocketGroupClustering", marks=pytest.mark.slow),
-        "PocketGroupZeroShot",
-    ],
-)
+@pytest.mark.parametrize("name", ["PocketGroupZeroShot", *slow("PocketKeywordProbe", "PocketGroupClustering")])
 def test_c7_chance_is_what_random_directions_score(name: str) -> None:
     from embark.data import readers
     from embark.data.fetch import Hub

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import xxhash
 
+from cases import slow
 from embark import store as store_module
 from embark.data.items import as_keys
 from embark.store import FEW, Space, Store
@@ -252,7 +253,7 @@ def test_two_processes_write_at_once_and_a_reader_follows(space: Space) -> None:
     assert space.verify() == []
 
 
-@pytest.mark.parametrize("rounds", [1, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [1, *slow(4)])
 def test_a_killed_writer_loses_nothing_that_it_committed(space: Space, rounds: int) -> None:
     """Five at a time, because Python takes its time to start; each is killed at a random moment of its own."""
     rng = random.Random(0)
