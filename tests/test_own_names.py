@@ -279,6 +279,7 @@ def test_14_08_as_names_a_model_and_leaves_its_vectors(here: Path) -> None:
             embark.evaluate(own_model(), ["PocketNameSTS"], name=names, show_progress=False)
 
 
+@pytest.mark.slow
 def test_14_08_checkpoints_in_folders_of_one_name(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two steps of a training, each in a folder `model`: by their names, folders, embark.toml, and after a change."""
     for step in ("100", "200"):

@@ -66,6 +66,7 @@ def test_scores_on_disk_tell_where_the_differences_are(scored: Scored, tmp_path:
     assert [cause.name for cause in check.causes] == ["other prompts than the published ones, or none"]
 
 
+@pytest.mark.slow
 def test_prompts_that_the_published_score_lacks(scored: Scored, tmp_path: Path) -> None:
     tasks, theirs = scored
     published = load_settings(theirs.home, tmp_path / "without")
@@ -101,6 +102,7 @@ class LongNumbers(NumbersModel):
         return length * own / np.linalg.norm(own)
 
 
+@pytest.mark.slow
 def test_normalization_of_vectors_that_a_probe_learns_from(tmp_path: Path) -> None:
     """What compares vectors by their cosine agrees, what learns from them does not."""
     theirs = load_settings(tmp_path / "home", tmp_path / "published")
@@ -116,6 +118,7 @@ def test_normalization_of_vectors_that_a_probe_learns_from(tmp_path: Path) -> No
     assert "so scored, 3 of 3 tried come out as published" in check.causes[0].evidence
 
 
+@pytest.mark.slow
 def test_pictures_that_are_preprocessed_otherwise(tmp_path: Path) -> None:
     """A number is the shade of a picture's corner; the faulty model swaps dark and bright."""
 

@@ -108,6 +108,7 @@ def test_14_09_a_data_set_of_torchvision_is_a_task(tiny: embark.Encoder) -> None
         embark.task({"train": Pages(9), "test": Pages(30)}, "probe", train="test")
 
 
+@pytest.mark.slow
 def test_14_09_results_are_compared_ranked_and_shown_afterwards(tiny: embark.Encoder) -> None:
     """In a process that never saw the data."""
     task = embark.task(Pages(), name="Pages")

@@ -290,6 +290,7 @@ def test_threads_of_a_decoder_change_no_pixel(codec: str) -> None:
     assert chosen == [shown[at].tobytes() for at in media.evenly(40, 9)]
 
 
+@pytest.mark.slow
 def test_a_damaged_film_looks_alike_on_machines_of_all_sizes() -> None:
     av, chance = pytest.importorskip("av"), random.Random(1)
     try:

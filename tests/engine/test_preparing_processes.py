@@ -340,6 +340,7 @@ def test_a_process_imports_neither_torch_nor_parquet(preparer: Preparer) -> None
     assert not {"torch", "transformers", "pyarrow", "pandas"} & set(ran.stdout.split())
 
 
+@pytest.mark.slow
 def test_many_deadly_items_in_a_row_do_not_kill_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "HOPELESS", 6)
     with Preparer(2, always) as own:
@@ -478,6 +479,7 @@ def test_texts_have_the_vectors_of_threads(store: Store) -> None:
     assert len(np.unique(ours, axis=0)) > 100
 
 
+@pytest.mark.slow
 def test_processes_that_tokenize_may_die(store: Store) -> None:
     encoder = reading()
     needs = planned_texts(encoder, 5000)

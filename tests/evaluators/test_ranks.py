@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
+from cases import slow
 from embark.evaluators import rank_counter, similarity, threads
 from embark.evaluators import ranks as ranks_module
 from embark.evaluators.backend import Numpy, Torch
@@ -122,7 +123,7 @@ def test_the_best_document_is_the_highest_and_of_equals_the_first(seed: int, que
     np.testing.assert_array_equal(counter.best_score, scores.max(axis=1))
 
 
-@pytest.mark.parametrize("each", [2, 30])
+@pytest.mark.parametrize("each", [2, *slow(30)])
 def test_threads_that_meet_in_any_order_count_the_same(monkeypatch: pytest.MonkeyPatch, each: int) -> None:
     """Eight threads, tiles of a few documents, doubts settled at every turn, and many equal scores."""
     monkeypatch.setattr(threads, "CORES", 8)

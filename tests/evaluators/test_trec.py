@@ -77,6 +77,7 @@ def listed(grades: dict[tuple[int, int], int], seed: int) -> tuple[Array, Array,
 
 @settings(max_examples=30)
 @given(seed=st.integers(0, 2**32), width=st.sampled_from([3, 16, 2048]), many=st.sampled_from([0, 24]))
+@pytest.mark.slow
 def test_retrieval_is_trec_evals(seed: int, width: int, many: int) -> None:
     queries, documents, ids, grades = random_case(seed)
     run = {

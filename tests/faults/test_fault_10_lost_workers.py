@@ -17,6 +17,7 @@ from PIL import Image
 
 import embark
 import worker_functions
+from cases import slow
 from embark import folder_task
 from embark.engine import preparing_processes
 from embark.models.encoder import Tower, Towers, image_towers
@@ -57,7 +58,7 @@ def with_picture(folder: Path, color: tuple[int, int, int]) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", ["SIGKILL", "SIGSEGV", "SIGILL"])
+@pytest.mark.parametrize("name", ["SIGKILL", *slow("SIGSEGV", "SIGILL")])
 def test_fault_10_a_picture_that_kills_its_process_is_named(name: str, pictures: Pictures) -> None:
     tasks = folder_task(with_picture(pictures(), DEATHS[name]))
     run = evaluate(encoder(), [replace(task, unreadable="skip") for task in tasks], show_progress=False)

@@ -19,6 +19,7 @@ from safetensors.numpy import save_file
 from threadpoolctl import threadpool_limits
 
 import embark
+from cases import slow
 from embark.models import MODELS, get_model
 from embark.models.pocket import BUCKETS, FRAMES, MELS, WEIGHTS, log_mel, pixels, spectrogram, text_ids
 from embark.models.safetensors import load_weights
@@ -117,7 +118,7 @@ def test_pixels_lay_drawings_on_white() -> None:
 # ── batches do not matter ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("kind", ["text", "image", "audio", "video"])
+@pytest.mark.parametrize("kind", ["text", "image", *slow("audio", "video")])
 def test_a_vector_does_not_depend_on_its_batch(
     kind: str, embed: Embed, emoji: list[dict[str, Any]], speech: list[dict[str, Any]]
 ) -> None:

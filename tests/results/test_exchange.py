@@ -440,6 +440,7 @@ def schema(value: Any) -> Any:
     return kinds | {name: type(first[name]) for name in ("main_score", "hf_subset", "languages")}
 
 
+@pytest.mark.slow
 def test_our_export_has_the_schema_of_mtebs_own_files(exported: Path) -> None:
     theirs = schema(json.loads((FILES / "CIFAR10ZeroShot.json").read_text()))
     folder = exported / "results" / "test__tiny" / "1"

@@ -185,6 +185,7 @@ def test_14_11_samples_are_on_no_board(tiny: embark.Encoder, pictures: Pictures)
         embark.export_mteb("out")
 
 
+@pytest.mark.slow
 def test_14_11_every_kind_of_task_has_samples(tmp_path: Path, pocket_vectors: Path) -> None:
     """A sample of the same vectors, always the same and part of a larger one."""
     home = shutil.copytree(pocket_vectors, tmp_path / "home")

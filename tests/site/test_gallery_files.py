@@ -44,6 +44,7 @@ def test_two_processes_write_what_one_does(
     assert two.notes == ()
 
 
+@pytest.mark.slow
 def test_a_gallery_that_kills_its_process_costs_itself_alone(
     scored: embark.Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -336,6 +336,7 @@ def said(*words: str, status: int = 0) -> str:
     return done.output
 
 
+@pytest.mark.slow
 def test_real_results(two_models: embark.Run) -> None:
     comparison = compare("embark/handmade", "embark/random", "Pocket")
     assert {pair.task: pair.verdict for pair in comparison.pairs} == {

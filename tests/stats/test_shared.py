@@ -177,6 +177,7 @@ def _one(contents: object, row: int) -> list[int] | None:
     return None if contents is None else [int(np.asarray(contents)[row])]
 
 
+@pytest.mark.slow
 def test_c3_a_total_over_tasks_that_share_items_is_less_certain(tmp_path: Path) -> None:
     names = ["PocketNameToImage", "PocketImageToName"]
     run = embark.evaluate("embark/handmade", names, show_progress=False)
@@ -195,6 +196,7 @@ def test_c3_a_total_over_tasks_that_share_items_is_less_certain(tmp_path: Path) 
 # ── C4: kinds of tasks ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 def test_c4_equal_models_with_talents_for_kinds_of_tasks_are_not_parted() -> None:
     """With tasks as independent draws, they were in 39 to 100 % of cases."""
     rng = np.random.default_rng(5)

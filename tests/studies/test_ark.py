@@ -238,6 +238,7 @@ def test_the_report_has_every_table_and_figure(diagnosis: ArkDiagnosis, tmp_path
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_command_is_the_function(diagnosis: ArkDiagnosis, settings: Settings) -> None:
     places = ["--home", str(settings.home), "--results", str(settings.results)]
     words = ["diagnose", "ark", "-m", "embark/random", *places]

@@ -103,6 +103,7 @@ def test_the_table_tells_where_each_task_went_and_the_plot_is_drawn(tmp_path: Pa
     assert "tasks kept" in drawn
 
 
+@pytest.mark.slow
 def test_the_plot_is_of_the_sets_that_the_method_chooses(tmp_path: Path) -> None:
     """A line of sets that another method chose would contradict the agreement below it."""
     matrix = field(two_stories(), ["a", "b"] * 4)

@@ -325,6 +325,7 @@ def test_14_14_a_callback_of_transformers() -> None:
     assert len(watch.measurements) == 3
 
 
+@pytest.mark.slow
 def test_14_14_an_evaluator_of_sentence_transformers(tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.evaluation import BaseEvaluator, SequentialEvaluator

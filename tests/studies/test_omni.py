@@ -168,6 +168,7 @@ def test_a_model_that_ignores_instructions() -> None:
     assert any("the model does not read it" in finding for finding in diagnosis.findings)
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_a_run() -> None:
     model = Planted("perfect", lambda number, kind, wanted: vector(number, wanted or kind, meaning=(number % 3) / 9))
     diagnosis = embark.diagnose_omni(model, method="pca", show_progress=False)

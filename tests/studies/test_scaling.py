@@ -56,6 +56,7 @@ def test_the_published_scores_of_mieb_and_unibench() -> None:
         scaling("UniBench")
 
 
+@pytest.mark.slow
 def test_it_is_drawn_with_units(tmp_path: Path) -> None:
     values = np.random.default_rng(0).uniform(size=(12, 5))
     fit_scaling(field(values, list("abcde")), CARDS, "data").plot(tmp_path / "size.svg")
