@@ -211,7 +211,9 @@ def test_a_real_checkpoint_on_two_devices_has_the_scores_of_one(tmp_path: Path) 
     encoder.workers.close()
 
 
-@pytest.mark.parametrize(("plain", "reason"), [(False, "does more with pictures"), *slow((True, "nvJPEG is not installed"))])
+@pytest.mark.parametrize(
+    ("plain", "reason"), [(False, "does more with pictures"), *slow((True, "nvJPEG is not installed"))]
+)
 def test_devices_without_pixels_from_a_gpu_go_on_as_before(plain: bool, reason: str) -> None:
     card = replace(PICTURED, options={"plain": plain})
     encoder = Devices(PIXELS_LOADER, card, Loading("auto"), ["cpu:0", "cpu:1"])
