@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import re
 import subprocess
 import time
@@ -109,7 +110,9 @@ def test_a_run_on_a_cluster_of_one_node(tmp_path: Path, monkeypatch: pytest.Monk
     assert there.embedded == here.embedded > 0
 
 
+@pytest.mark.slow  # it imports Ray, which brings psutil along
 def test_no_process_outlives_the_cluster_that_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    importlib.import_module("ray")
     (tmp_path / "raylet").symlink_to("/bin/sh")
     command = [tmp_path / "raylet", "-c", "sleep 60 & echo $!; wait"]
     node = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
