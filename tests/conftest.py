@@ -52,8 +52,8 @@ def pytest_configure() -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """A process a core; one more for quick tests, which wait for disks and processes. Slow ones have time limits."""
-    return cores() + ("not slow" in config.option.markexpr)
+    """A process a core; two more for quick tests, which wait for disks and processes. Slow ones have time limits."""
+    return cores() + 2 * ("not slow" in config.option.markexpr)
 
 
 def pytest_collection_finish() -> None:
