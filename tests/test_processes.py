@@ -70,6 +70,7 @@ def test_arrays_go_both_ways(workers: Workers, size: int) -> None:
     np.testing.assert_array_equal(same["values"], fortran)
 
 
+@pytest.mark.slow
 def test_shared_memory_is_let_go_with_the_last_array(workers: Workers) -> None:
     def mapped() -> int:
         gc.collect()
@@ -115,6 +116,7 @@ def test_the_item_that_kills_is_named_and_the_others_go_on(workers: Workers, num
     assert wait_for(lambda: len(workers.pids) == 2)
 
 
+@pytest.mark.slow
 def test_a_death_by_chance_costs_nothing(workers: Workers, tmp_path: Path) -> None:
     once = str(tmp_path / "once")
     deaths = len(workers.deaths)
@@ -183,6 +185,7 @@ def test_closing_does_not_wait() -> None:
         pool.submit([("echo", 1)])
 
 
+@pytest.mark.slow
 def test_forgotten_workers_end() -> None:
     pool = Workers([worker_functions.items])
     assert results(pool, ("echo", 1)) == [1]

@@ -44,6 +44,7 @@ def verified(model: Encoder, scored: Scored, results: Path) -> Verification:
     return embark.verify(model, tasks=tasks, against=theirs.results, settings=settings, show_progress=False)
 
 
+@pytest.mark.slow
 def test_prompts_that_are_not_applied(scored: Scored, tmp_path: Path) -> None:
     check = verified(NumbersModel("faulty", prompted=False), scored, tmp_path)
     assert check.status == 1
@@ -153,6 +154,7 @@ def test_pictures_that_are_preprocessed_otherwise(tmp_path: Path) -> None:
     assert "4 of 4 tasks with images differ, 0 of 4 without" in cause.evidence
 
 
+@pytest.mark.slow
 def test_other_weights_are_everywhere(scored: Scored, tmp_path: Path) -> None:
     class Worse(NumbersModel):
         def _vector(self, prompt: str, text: str) -> Array:

@@ -41,6 +41,7 @@ def rows(*names: str, **options: Any) -> list[dict[str, Any]]:
     return listed
 
 
+@pytest.mark.slow
 def test_a_fresh_install_shows_the_field(elsewhere: object) -> None:
     words = [sys.executable, "-m", "embark", "leaderboard", "-b", MIEB]
     ran = subprocess.run(words, capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "120"})

@@ -255,6 +255,7 @@ def test_tasks_are_run_where_they_have_no_score(elsewhere_scored: tuple[list[emb
     assert "8 of 8 scores are as published" in again.sentence()
 
 
+@pytest.mark.slow
 def test_samples_say_how_much_they_can_tell(elsewhere_scored: tuple[list[embark.Task], Settings]) -> None:
     tasks, theirs = elsewhere_scored
     check = embark.verify(NumbersModel(), tasks=tasks, against=theirs.results, limit=50, show_progress=False)

@@ -118,6 +118,7 @@ def test_the_numbers_that_notes_promise() -> None:
         assert sizes(read("PocketSpokenIn4Languages", language)) == {"query": 40, "document": 1906}
 
 
+@pytest.mark.slow
 def test_films_are_few_and_shared() -> None:
     shown = [side for task in TASKS for data in every(task) for side in data.sides.values()]
     films = {item for side in shown for item in side.items if item.modalities == ("video",)}
@@ -234,6 +235,7 @@ def test_corruptions_are_reproducible_and_change_the_picture() -> None:
     assert set(read("PocketRobustness").sides) == {"query", "document", *(f"document:{c}" for c in drawing.CORRUPTIONS)}
 
 
+@pytest.mark.slow
 def test_pages_have_room_for_every_name() -> None:
     for shown in emoji.sheets().values():
         longest = max((one.name for one in shown), key=len)

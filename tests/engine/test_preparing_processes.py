@@ -202,6 +202,7 @@ def test_vectors_and_reports_are_those_of_threads(store: Store) -> None:
     assert len(reasons[0]) == 2
 
 
+@pytest.mark.slow
 def test_items_that_kill_or_stall_are_unreadable_and_the_others_go_on(store: Store) -> None:
     items = [plain((100, row, 0)) for row in range(30)]
     items[0] = plain(KILLS)  # one of the self-check
@@ -399,6 +400,7 @@ def test_preparations_of_others(pickles: bool) -> None:
             assert value == list(need.item.modalities)
 
 
+@pytest.mark.slow
 def test_what_pillow_may_decode_here_it_may_decode_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = plain((9, 9, 9), 64).parts[0].read()[0]  # type: ignore[union-attr]
     noise = io.BytesIO()

@@ -231,6 +231,7 @@ def test_maxsim_is_the_plain_loop(monkeypatch: pytest.MonkeyPatch, cut: int) -> 
     agree(queries, documents, *pairs(rng, 6, 30, 5), "maxsim")
 
 
+@pytest.mark.slow
 def test_many_equal_tokens_do_not_round_a_sum_away() -> None:
     rng = np.random.default_rng(0)
     queries = [np.repeat(rng.normal(size=(1, 4)), 1500, 0).astype(np.float32)]

@@ -47,6 +47,7 @@ def test_fault_05_two_processes_write_one_store(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may make a namespace of process ids")
+@pytest.mark.slow
 def test_fault_06_two_containers_with_equal_process_ids_share_a_store(tmp_path: Path) -> None:
     if subprocess.run(["unshare", "--pid", "--fork", "true"], capture_output=True).returncode:
         pytest.skip("no namespace of process ids can be made here")

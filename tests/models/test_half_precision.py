@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import embark
+from cases import slow
 from embark.engine.doctor import examine
 from embark.models import get_model, half_precision
 from embark.models.half_precision import HALF, NO_FUSED, NO_ONEDNN, USUAL, VARIABLES, WAYS, secure
@@ -291,7 +292,7 @@ def of_sentence_transformers() -> embark.Encoder:
     return embark.from_sentence_transformers(library.SentenceTransformer(modules=parts, device="cpu").bfloat16())
 
 
-@pytest.mark.parametrize("make", [of_open_clip, of_mteb, of_sentence_transformers])
+@pytest.mark.parametrize("make", [of_open_clip, of_sentence_transformers, *slow(of_mteb)])
 def test_models_in_memory_are_secured_before_they_run(make: Callable[[], embark.Encoder], machine: Machine) -> None:
     machine.ends(USUAL)
     with pytest.warns(UserWarning, match=SAYS):

@@ -49,6 +49,7 @@ def test_a_loader_may_be_named_for_a_folder(bert: Path) -> None:
     assert (card.name, card.revision) == ("local/text:my-bert", folder_revision(bert))
 
 
+@pytest.mark.slow
 def test_another_precision_has_results_of_its_own(bert: Path) -> None:
     full, half = (get_model(str(bert), device="cpu", dtype=dtype) for dtype in (None, "bfloat16"))
     assert [each.card.name for each in (full, half)] == ["local/my-bert", "local/my-bert (bfloat16)"]

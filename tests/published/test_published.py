@@ -96,6 +96,7 @@ def test_unlike_protocols_come_only_when_asked_for_and_do_not_compare() -> None:
     assert not any(published.comparable(r, row) for r in published.results("MIEB(eng)") if r.task == "STL10")
 
 
+@pytest.mark.slow
 def test_a_leaderboard_of_published_models_shows_the_papers_means_and_the_errata() -> None:
     board = rank_models(rows("MIEB(Multilingual)"), published.results("MIEB(Multilingual)"), "mean-of-types")
     table = board.table()

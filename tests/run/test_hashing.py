@@ -56,6 +56,7 @@ def test_few_blocks_and_models_of_one_lane_start_no_process(tmp_path: Path, monk
         assert processes._workers is not None
 
 
+@pytest.mark.slow
 def test_processes_that_run_hash_few_blocks_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "other").mkdir()
     many, few = items(tmp_path, 3), items(tmp_path / "other", 1)
@@ -68,6 +69,7 @@ def test_processes_that_run_hash_few_blocks_too(tmp_path: Path, monkeypatch: pyt
         assert all(scan.is_done() for scan in few.scans())
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_read_is_the_error_of_who_needs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cases import slow
 from embark import store as store_module
 from embark.data.items import KEY
 from embark.store import FEW, MANY, Space, Store
@@ -218,7 +219,7 @@ def test_vectors_that_were_found_are_read_after_their_segments_were_merged(space
     assert space.discard(keys(range(FEW))) == 0
 
 
-@pytest.mark.parametrize("ragged", [False, True])
+@pytest.mark.parametrize("ragged", [True, *slow(False)])
 def test_a_writer_needs_no_memory_for_what_it_has_written(
     space: Space, ragged: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

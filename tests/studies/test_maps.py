@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cases import slow
 from embark.catalogue import UnknownName
 from embark.run.embedded_task import Embedded
 from embark.studies import maps
@@ -24,7 +25,7 @@ def grouped(items: int = 120, groups: int = 3) -> Embedded:
 UMAP = pytest.param("umap", marks=[pytest.mark.slow, pytest.mark.filterwarnings("ignore")])  # numba warns on import
 
 
-@pytest.mark.parametrize("method", ["tsne", "pca", UMAP])
+@pytest.mark.parametrize("method", ["pca", *slow("tsne"), UMAP])
 def test_groups_stay_together(method: str) -> None:
     if method == "umap":
         pytest.importorskip("umap")

@@ -117,6 +117,7 @@ def test_14_14_the_change_is_the_paired_difference_of_a_comparison() -> None:
         assert (point.change.value, point.change.p, point.significant) == (0, 1, False)
 
 
+@pytest.mark.slow
 def test_14_14_training_is_what_it_would_be_without_a_monitor() -> None:
     """Weights, statistics, gradients, flags and random states, with a part that is frozen."""
 

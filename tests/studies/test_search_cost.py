@@ -78,6 +78,7 @@ def test_times_are_of_every_repeat(study: IndexStudy) -> None:
         assert 0 < point.build.low <= point.build.middle <= point.build.high
 
 
+@pytest.mark.slow
 def test_the_table_and_the_drawing(study: IndexStudy, tmp_path: Path) -> None:
     table = study.table()
     text = str(table)

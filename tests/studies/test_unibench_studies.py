@@ -90,6 +90,7 @@ def test_intervals_of_medians_cover() -> None:
     assert np.isnan(median_interval(np.arange(5.0))).all()
 
 
+@pytest.mark.slow
 def test_figure_3_scaling_with_the_architecture_held_fixed(models: Matrix, tmp_path: Path) -> None:
     trends = {trend.group: trend for trend in fit_scaling(models, models.cards, "data", hold="architecture").trends}
     for name, slope in SLOPES.items():
