@@ -100,7 +100,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a tiny model and few items")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", CONNECTIONS)  # as for embark's models, so for the bare loops
+    os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", CONNECTIONS)  # CUDA is used before a model sets it
     import torch
 
     device = ("cuda" if torch.cuda.is_available() else "cpu") if args.device == "auto" else args.device

@@ -148,6 +148,37 @@ def test_which_chunks_are_prepared_item_by_item(tmp_path: Path, monkeypatch: pyt
     assert prepare_files(encoder, wanted, nothing) is None
 
 
+def test_the_engine_prepares_chunks_of_files(tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(*args: Any, **options: Any) -> Any:
+        raise AssertionError("an item was prepared by itself")
+
+    encoder = cuda_pixels(means())
+    wanted = planned(encoder, column(tmp_path, [bytes(jpeg(at).data) for at in range(12)]))
+    monkeypatch.setattr(preparing, "prepare_named", nothing)
+    report, space = run(store, encoder, wanted, workers=2)
+    assert report.embedded == 12
+    assert space.has(wanted.keys).all()
+
+
+def test_the_look_at_pictures_reads_few_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = cuda_pixels(means())
+    data = bytes(jpeg(0).data)
+    content = [data[:2] + b"\xff\xfe\x00\x04%02d" % at + data[2:] for at in range(100)]  # with a comment each
+    wanted = planned(encoder, column(tmp_path, content))
+    groups: list[int] = []
+    load = lazy_media._RowGroups._load
+
+    def counted(self: Any, path: str, name: str, group: int) -> Any:
+        groups.append(group)
+        return load(self, path, name, group)
+
+    monkeypatch.setattr(lazy_media._RowGroups, "_load", counted)
+    with Preparer(2, start=lambda *facts: True) as preparer:
+        preparer.begin(encoder, wanted)
+        assert preparer.processes is None
+    assert groups == [0, 1, 10, 11]  # of twenty
+
+
 def test_a_cell_without_bytes_is_named(tmp_path: Path, store: Store) -> None:
     encoder = cuda_pixels(means())
     pictures = column(tmp_path, [bytes(jpeg(at).data) for at in range(6)])

@@ -48,8 +48,8 @@ def _header(data: bytes) -> tuple[Frame | None, int | None]:
     """
     frame = None
     position = 2
-    end = len(data) - 4
-    while position <= end:
+    size = len(data)
+    while position + 4 <= size:
         if data[position] != 0xFF:
             return None, 0
         marker = data[position + 1]
@@ -60,7 +60,7 @@ def _header(data: bytes) -> tuple[Frame | None, int | None]:
             return frame, position
         start = position + 4
         position += 2 + (data[position + 2] << 8 | data[position + 3])
-        if position > end + 4:
+        if position > size:
             return None, None
         if marker in FRAMES:
             plain = marker in BASELINE and frame is None

@@ -186,13 +186,13 @@ def prepared(
     activity: Activity = SILENT,
 ) -> Generator[Ready]:
     """The prepared values of all needs, in order; workers prepare a bounded number ahead of the encoder."""
-    here = partial(prepare_named, encoder, name=name)
+    alone = partial(prepare_named, encoder, name=name)
     done = 0
     if preparer is not None and preparer.takes(encoder, needs[0]):
-        done = yield from preparer.prepared(encoder, needs, size, here, activity)
+        done = yield from preparer.prepared(encoder, needs, size, alone, activity)
     if done < len(needs):
         tokens = preparer.text_parts if preparer is not None and preparer.tokenizes(encoder) else None
-        yield from _by_threads(encoder, needs[done:], done, workers, size, name, activity, tokens)
+        yield from _by_threads(encoder, needs[done:], done, workers, size, alone, activity, tokens)
 
 
 def _one_by_one(
@@ -222,17 +222,18 @@ def _by_threads(
     done: int,
     workers: int,
     size: BatchSize,
-    name: Callable[[Need], str],
+    alone: Callable[[Need], Any],
     activity: Activity,
     by_processes: Callable[[Sequence[str]], Sequence[Any] | None] | None,
 ) -> Generator[Ready]:
-    """The prepared values of needs, in order, after so many that are done; texts perhaps `by_processes`."""
+    """The prepared values of needs, in order, after so many that are done; `alone` prepares one, and texts are perhaps
+    prepared `by_processes`.
+    """
     backlog = Backlog()
     modalities = needs[0].item.modalities
     only_text = modalities == ("text",)
     files = not getattr(encoder, "encoded", frozenset()).isdisjoint(modalities)
     threads = min(FEW_THREADS, workers) if (only_text and not by_processes) or files else workers
-    alone = partial(prepare_named, encoder, name=name)
     together = only_text and type(encoder).prepare_many is not Preparing.prepare_many
 
     def prepare_all(number: int, chunk: Sequence[Need]) -> tuple[Sequence[Any], Array]:

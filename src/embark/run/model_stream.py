@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import gc
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -73,10 +74,10 @@ class ModelStream:
         self.keys: list[Array] = []  # of scored tasks, the first 64 bits
         self.failures = 0  # tasks in a row that the model failed to embed
         self.failure = EmbarkError("nothing failed")  # the last of them, without frames: they hold data and devices
-        self.errors: list[BaseException] = []  # of scoring, that end the run
+        self.errors: list[BaseException] = []  # of finishing and scoring, that end the run
         self.warnings: tuple[str, ...] = ()  # about the model's vectors
         self.batch_size: int | None = None  # what memory sufficed for
-        self.running: set[Future[None]] = set()  # waves that are finished, and tasks that are scored, beside the next
+        self.running: set[Future[None]] = set()  # waves that are being finished, and tasks that are being scored
         self.coming: dict[int, Array] = {}  # keys of the vectors that unfinished waves lack, by id of their plan
         self.tried: set[bytes] = set()  # keys of tasks that failed: another that lacks nothing else proves nothing new
         self.finished = 0
@@ -262,10 +263,16 @@ class ModelStream:
 
     def _conclude(self, wave: list[Opened], finish: Callable[[], Report]) -> None:
         """Have the tasks of a wave scored, when their vectors are there; an error ends the run."""
-        try:
+        with self._errors_end_the_run():
             report = finish()
             self.activity.stage("score").add(total=sum(o.task.name not in self.repeated for o in wave))
             self.running.update([self.scorers.submit(self._score, opened, report) for opened in wave])
+
+    @contextmanager
+    def _errors_end_the_run(self) -> Iterator[None]:
+        """A block in another thread than the run's own."""
+        try:
+            yield
         except BaseException as error:
             self.errors.append(error)
             self.reading.wake()
@@ -327,12 +334,8 @@ class ModelStream:
 
     def _score(self, opened: Opened, report: Report) -> None:
         """Score a task; an error that is not its own ends the run."""
-        try:
+        with self._errors_end_the_run():
             self._score_task(opened, report)
-        except BaseException as error:
-            self.errors.append(error)
-            self.reading.wake()
-            raise
 
     def _score_task(self, opened: Opened, report: Report) -> None:
         """Score a task, and let its data go. A failure is reported; damaged vectors are embedded again, once."""
