@@ -33,7 +33,11 @@ from hub import FakeHub
 
 typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]  # 60 ms a call
 settings.register_profile(
-    "embark", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    "embark",
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    derandomize="CI" in os.environ,  # CI repeats the same examples; everybody else tries new ones
 )
 settings.load_profile("embark")
 

@@ -207,6 +207,7 @@ def test_models_are_filtered_by_what_they_are() -> None:
     assert "write 400M or 1.5B" in error("models", "--max-params", "seven")
 
 
+@pytest.mark.slow
 def test_the_list_of_models_fits_a_terminal() -> None:
     assert max(map(len, on_a_terminal(100, "models"))) <= 100
 

@@ -337,6 +337,7 @@ def test_14_08_the_doctor_examines_live_models() -> None:
         embark.doctor(object())
 
 
+@pytest.mark.slow
 def test_14_08_the_doctor_examines_a_sentence_transformer(bert: Path) -> None:
     from sentence_transformers import SentenceTransformer
 

@@ -83,6 +83,7 @@ def test_14_15_people_read_a_table_with_intervals(scored: Path) -> None:
     assert f"embark {embark.__version__}" in text or "not installed" in text
 
 
+@pytest.mark.slow
 def test_14_15_mtebs_layout_has_an_entry_a_split_and_subset() -> None:
     embark.evaluate("embark/random", "PocketSpokenIn4Languages", show_progress=False)
     [index] = embark.card("embark/random", layout="mteb").model_index()

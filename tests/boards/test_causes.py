@@ -78,6 +78,7 @@ def test_prompts_that_the_published_score_lacks(scored: Scored, tmp_path: Path) 
     assert "3 of 3 tried come out as published" in check.causes[0].evidence
 
 
+@pytest.mark.slow
 def test_another_similarity(scored: Scored, tmp_path: Path) -> None:
     check = verified(NumbersModel("dot", similarity="dot"), scored, tmp_path)
     [cause] = check.causes

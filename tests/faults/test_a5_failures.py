@@ -99,6 +99,7 @@ def test_a5_a_bug_in_an_evaluator_costs_the_task(
     assert "AttributeError: 'Qrels' object has no attribute 'no_such_field'" in run.skipped[0].why
 
 
+@pytest.mark.slow
 def test_a5_a_model_that_cannot_be_loaded_costs_that_model(tmp_path: Path) -> None:
     folder = tmp_path / "checkpoint"
     folder.mkdir()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import embark
+from cases import slow
 from embark.settings import load_settings
 from embark.store import Space
 from segments import flip
@@ -39,7 +40,7 @@ def scored(sound: tuple[embark.Run, Path], tmp_path: Path) -> tuple[embark.Run, 
     return before, load_settings(copy / "home", copy / "results")
 
 
-@pytest.mark.parametrize("place", ["vectors", "index"])
+@pytest.mark.parametrize("place", ["index", *slow("vectors")])
 def test_fault_04_flipped_bits_are_found_and_embedded_again(
     scored: tuple[embark.Run, embark.Settings], place: str
 ) -> None:

@@ -122,7 +122,7 @@ def stored(home: Path) -> int:
     return sum(len(store.space(path.name)) for path in store.root.iterdir()) if store.root.is_dir() else 0
 
 
-@pytest.mark.parametrize("stage", ["processes", "embedding", *slow("reading", "threads", "scoring")])
+@pytest.mark.parametrize("stage", ["embedding", *slow("processes", "reading", "threads", "scoring")])
 def test_fault_12_one_interrupt_ends_a_run_in_every_stage(
     stage: str, tmp_path: Path, pictures: Callable[..., Path]
 ) -> None:

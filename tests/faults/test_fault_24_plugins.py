@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from cases import slow
+
 CODE = """
 import pathlib
 from embark import ModelCard
@@ -48,7 +50,7 @@ def test_fault_24_a_plug_in_does_not_run_unless_it_is_allowed(site: Path) -> Non
     assert "EMBARK_PLUGINS=my_package" in done.stderr
 
 
-@pytest.mark.parametrize("way", ["environment", "option", "settings file"])
+@pytest.mark.parametrize("way", ["option", *slow("environment", "settings file")])
 def test_fault_24_the_user_allows_it_by_name(site: Path, elsewhere: Path, way: str) -> None:
     own = elsewhere / "config" / "embark"
     own.mkdir(parents=True)

@@ -63,6 +63,7 @@ def qwen3(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return saved(tmp_path_factory.mktemp("qwen3"), model, tokenizer)
 
 
+@pytest.mark.slow
 def test_a_rewriter_answers_as_the_library_does_word_by_word(qwen3: Path) -> None:
     from transformers import AutoTokenizer, Qwen3ForCausalLM
 

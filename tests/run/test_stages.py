@@ -13,6 +13,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import embark
+from cases import slow
 from embark import folder_task
 from embark.boards.comparable_results import own_results, published_results
 from embark.boards.leaderboards import rank_models
@@ -283,7 +284,7 @@ def test_what_does_not_decode_follows_the_rows_policy(
 
 
 @pytest.mark.parametrize(
-    "task", ["PocketRobustness", "PocketFlagCapital", "PocketClockArithmetic", "PocketRenderedSTS"]
+    "task", ["PocketFlagCapital", "PocketClockArithmetic", "PocketRenderedSTS", *slow("PocketRobustness")]
 )
 def test_captions_serve_every_kind_of_task(task: str) -> None:
     def mean(images: list[Image.Image], _: str) -> list[str]:

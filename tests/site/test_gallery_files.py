@@ -33,6 +33,7 @@ def written(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
+@pytest.mark.slow
 def test_two_processes_write_what_one_does(
     scored: embark.Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,7 +91,7 @@ def growth(kind: str, share: int) -> tuple[list[int], int, int]:
 
 
 @pytest.mark.usefixtures("fast_disk")
-@pytest.mark.parametrize("kind", ["tiny", "waves", "small", "large", "mixed"])
+@pytest.mark.parametrize("kind", ["small", "mixed", *slow("tiny", "waves", "large")])
 def test_nothing_is_written_more_often_than_twice_and_segments_are_few(
     space: Space, written: list[int], kind: str, share: int
 ) -> None:

@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import embark
+from cases import slow
 from embark import analyze
 from embark.cli import app
 from embark.cli.analyze import COMMANDS
@@ -62,6 +63,7 @@ VECTORS: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
     "index": ("PocketClockArithmetic", {"repeats": 1, "threads": 1}, ("--repeats", "1", "--threads", "1")),
 }
 
+LONG = {"robustness", "correlate", "distill", "geometry", "shots"}
 GENERATORS = ("answers",)  # tested beside their module: they need a model that writes
 
 
@@ -129,7 +131,7 @@ def test_every_command_has_a_function() -> None:
     assert sorted(COMMANDS) == sorted(analyze.__all__) == sorted([*SCORES, *VECTORS, *GENERATORS])
 
 
-@pytest.mark.parametrize("name", [*SCORES, *VECTORS])
+@pytest.mark.parametrize("name", [*sorted({*SCORES, *VECTORS} - LONG), *slow(*sorted(LONG))])
 def test_a_command_prints_what_its_function_returns(name: str, settings: Settings) -> None:
     study = study_of(name, settings)
     frame = study.to_frame()

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
 
+from cases import slow
 from embark.studies.correlate import agreement, correlate_tasks, correlations
 from embark.types import EmbarkError
 from field import field, two_stories
@@ -89,7 +90,7 @@ def test_models_with_gaps_are_left_out_and_too_few_are_an_error() -> None:
         correlate_tasks(field(values))
 
 
-@pytest.mark.parametrize("tasks", [8, 50])
+@pytest.mark.parametrize("tasks", [8, *slow(50)])
 def test_the_heat_map_is_drawn_and_grows(tmp_path: Path, tasks: int) -> None:
     study = correlate_tasks(field(two_stories(each=tasks // 2)))
     study.plot(tmp_path / "heat.svg")

@@ -43,6 +43,7 @@ def test_a_repeated_task_goes_first_and_the_telling_one_stays() -> None:
     assert {0, 1, 2} <= set(lite_set.columns)
 
 
+@pytest.mark.slow
 def test_a_threshold_stops_where_no_pair_of_a_group_is_above_it() -> None:
     matrix = field(two_stories(), ["a", "a", "b", "b"] * 2)
     lite_set = choose_lite_set(matrix, threshold=0.9)
@@ -91,6 +92,7 @@ def test_mieb_lite_on_the_published_scores() -> None:
     assert "The paper says Spearman 0.992 and Pearson 0.986" in lite_set.table().notes[-1]
 
 
+@pytest.mark.slow
 def test_the_table_tells_where_each_task_went_and_the_plot_is_drawn(tmp_path: Path) -> None:
     study = choose_lite_set(field(two_stories(), ["a", "b"] * 4), size=4)
     rows = study.table().rows

@@ -249,6 +249,7 @@ def test_14_14_tasks_that_the_model_cannot_do_are_left_out_with_a_note() -> None
 # ── curves and loggers ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 def test_14_14_a_curve_has_a_table_a_file_and_a_plot(tmp_path: Path) -> None:
     watch = monitor(["PocketHairPairs", "PocketClockReading"], loggers=["logged/curve.csv"])
     train(Towers(), 3, watch.score)

@@ -144,6 +144,7 @@ def test_a_model_that_stays_in_the_modality_of_the_query() -> None:
     np.testing.assert_allclose(modalities.matrix("target")[1], (1 - np.eye(4)) / 3)
 
 
+@pytest.mark.slow
 def test_a_model_that_always_finds_films(films: tuple[Diagnosis, Path]) -> None:
     diagnosis, _ = films
     table = columns(diagnosis, "retrieval")
@@ -241,6 +242,7 @@ def test_the_report_has_every_table_and_figure(films: tuple[Diagnosis, Path]) ->
     assert shift.svg().encode() == image.read_bytes()
 
 
+@pytest.mark.slow
 def test_the_mean_moves_with_tuples_that_directions_share(half_obedient: Diagnosis) -> None:
     """Twelve directions over the same 200 tuples tell less than 2,400 independent queries would."""
     retrieval = half_obedient.studies["retrieval"]
