@@ -205,6 +205,35 @@ def test_what_cannot_be_built(
     refused(r"Hard negatives need categories \(--categories COLUMN\) or a model", sounds=sounds)
 
 
+@pytest.mark.parametrize("exists", [False, True])
+@pytest.mark.parametrize("error", [EmbarkError, KeyboardInterrupt])
+def test_what_fails_on_the_way_leaves_nothing(
+    photos: Path,
+    sounds: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    exists: bool,
+    error: type[BaseException],
+) -> None:
+    out = tmp_path / "omni"
+    if exists:
+        out.mkdir()
+    made: list[Any] = []
+
+    def camera(pair: Any) -> tuple[str, bytes]:
+        made.append(pair)
+        if len(made) == 3:
+            assert len(list(out.rglob("*.webp"))) == 2
+            raise error("the third")
+        return ".webp", b"a film"
+
+    monkeypatch.setattr("embark.run.build_omni._camera", camera)
+    with pytest.raises(error, match="the third"):
+        embark.build_omni(photos, out, sounds=sounds, negatives=1, show_progress=False)
+    assert out.exists() == exists
+    assert not exists or not any(out.iterdir())
+
+
 @pytest.mark.slow
 def test_a_built_set_runs_and_is_diagnosed(
     photos: Path, sounds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -8,11 +8,13 @@ give the same bytes.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from random import Random
+from shutil import rmtree
 from typing import Any
 
 import numpy as np
@@ -107,20 +109,21 @@ def build_omni(
     sound = _spoken(voice) if sounds is None else _supplied(Path(sounds), "audio", used)
     title = component(name or row.name)
     rows = []
-    with progress(f"building {title}", len(used), show_progress) as advance:
-        for id, pair in used.items():
-            files = _write_media(root, id, pair, film, sound)
-            rows.append({"id": id, "text": pair.caption, **files, "negatives": chosen.get(id, ())})
-            advance(1)
     origins = {
         "films": "a camera that moves over the picture" if films is None else "supplied",
         "sounds": f"espeak-ng, voice {voice}, that speaks the caption" if sounds is None else "supplied",
         "hard negatives": how,
     }
-    _write(root / TABLE, "".join(f"{json.dumps(entry, ensure_ascii=False)}\n" for entry in rows))
-    _write(root / CARD, _card(title, row, rows, origins))
-    task = _omni_row(title, root, Hub(settings))
-    _write(root / TASKS, to_toml(task, root))
+    with _as_it_was(root):
+        with progress(f"building {title}", len(used), show_progress) as advance:
+            for id, pair in used.items():
+                files = _write_media(root, id, pair, film, sound)
+                rows.append({"id": id, "text": pair.caption, **files, "negatives": chosen.get(id, ())})
+                advance(1)
+        _write(root / TABLE, "".join(f"{json.dumps(entry, ensure_ascii=False)}\n" for entry in rows))
+        _write(root / CARD, _card(title, row, rows, origins))
+        task = _omni_row(title, root, Hub(settings))
+        _write(root / TASKS, to_toml(task, root))
     left_out = len(pairs) - len(used)
     notes = (f"left out, neither queries nor hard negatives: {counted(left_out, 'picture')}",) if left_out else ()
     return OmniSet(root, task, len(rows), len(query_ids), origins, notes=notes)
@@ -328,6 +331,20 @@ def _ending(picture: bytes) -> str:
 
 
 # ── the folder ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def _as_it_was(root: Path) -> Iterator[None]:
+    """A block that fills a new or empty folder: where it fails or is interrupted, nothing of it stays."""
+    existed = root.exists()
+    try:
+        yield
+    except BaseException:
+        for path in root.glob("*"):
+            rmtree(path) if path.is_dir() else path.unlink()
+        if root.exists() and not existed:
+            root.rmdir()
+        raise
 
 
 def _write_media(root: Path, id: str, pair: Pair, film: Maker, sound: Maker) -> dict[str, str]:
