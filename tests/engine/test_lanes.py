@@ -104,6 +104,7 @@ class Gated(Parallel):
     def pause(self, batch: Sequence[Any]) -> None:
         if not isinstance(batch[0], str):
             assert self.gate.wait(30)
+        super().pause(batch)
 
 
 def test_the_next_needs_are_handed_over_while_the_last_batches_are_embedded(store: Store) -> None:
@@ -120,6 +121,21 @@ def test_the_next_needs_are_handed_over_while_the_last_batches_are_embedded(stor
     space.refresh()
     assert space.has(as_keys([need.key for need in (*first, *second)])).all()
     assert lane_threads() == []
+
+
+def test_calls_that_overlap_have_the_lanes_of_one(store: Store) -> None:
+    """A device has the memory for so many batches, whoever hands them over."""
+    encoder = Gated()
+    space = store.space("ab")
+    first = needs(encoder, [picture((n, 8, 7)) for n in range(2)])
+    second = needs(encoder, [text(n) for n in range(1, 41)])
+    with space.writer() as writer, space.writer() as other:
+        embedding = begin(encoder, first, writer, batch_size=1)  # two batches, which wait
+        encoder.seconds = 0.01
+        assert embed(encoder, second, other, batch_size=1).embedded == 40
+        assert encoder.most == 3
+        encoder.gate.set()
+        assert embedding.finish().embedded == 2
 
 
 def test_an_error_of_the_last_batches_is_raised_at_the_end(store: Store) -> None:

@@ -16,7 +16,7 @@ from embark.engine.batches import Batch, BatchSize
 from embark.engine.check import InvalidVectors, check_vectors
 from embark.engine.report import Report
 from embark.models.device import free_device_memory
-from embark.models.encoder import Encoder, Interrupted, UnreadableRows
+from embark.models.encoder import Encoder, Interrupted, UnreadableRows, lane_count
 from embark.planning import Need, keys_of, take
 from embark.processes import NoWorkers, WorkerLost
 from embark.types import Array
@@ -25,9 +25,10 @@ NO_MEMORY = ("out of memory", "allocate memory", "alloc_failed", "bad_alloc", "b
 
 
 class Turns:
-    """Lets passes run at once, except one that must have the device's memory for itself."""
+    """Lets passes run at once, `most` of them, and one that must have the device's memory for itself alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = 1) -> None:
+        self.most = most
         self._running = 0
         self._alone = 0  # passes that run alone, or wait for that
         self._changed = Condition()
@@ -37,7 +38,9 @@ class Turns:
         """A block that waits for its turn."""
         with self._changed:
             self._alone += alone
-            self._changed.wait_for(lambda: not (self._running if alone else self._alone))
+            self._changed.wait_for(
+                lambda: not self._running if alone else self._running < self.most and not self._alone
+            )
             self._running += 1
         try:
             yield
@@ -53,12 +56,15 @@ _turns_lock = Lock()
 
 
 def turns_of(encoder: Encoder) -> Turns:
-    """The turns of an encoder, which all who hand it batches share."""
+    """The turns of an encoder, which all who hand it batches share: two waves at once take no more of its memory."""
+    most = lane_count(encoder)
     with _turns_lock:
         try:
-            return _turns.setdefault(encoder, Turns())
+            turns = _turns.setdefault(encoder, Turns(most))
         except TypeError:  # an encoder of others that has no hash, or no weak references
-            return Turns()
+            return Turns(most)
+    turns.most = most
+    return turns
 
 
 def forward(

@@ -30,7 +30,7 @@ from embark.engine.self_check import checked_places, embed_twice
 from embark.engine.sink import Sink
 from embark.engine.tuning import Tuning
 from embark.models.device import own_stream
-from embark.models.encoder import Billed, Encoder
+from embark.models.encoder import Billed, Encoder, lane_count
 from embark.planning import Need, keys_of, take
 from embark.store import Writer
 from embark.threads import rare_garbage_collection, short_turns
@@ -100,7 +100,7 @@ def begin(
         preparer = contexts.enter_context(preparer_of_call(preparer, workers))
         sink = contexts.enter_context(Sink(writer, activity, paid))
         contexts.enter_context(rare_garbage_collection())
-        if _lane_count(encoder) > 1:
+        if lane_count(encoder) > 1:
             contexts.enter_context(short_turns())
         contexts.enter_context(tuning)
         fixed = batch_size or encoder.batch_size
@@ -193,12 +193,8 @@ def _lanes(
             report.add(part)
             advance(len(batch) + len(batch.unreadable), seconds_left(kinds))
 
-    lanes = Lanes(_lane_count(encoder), work, partial(own_stream, str(encoder.card.loaded.get("device", ""))))
+    lanes = Lanes(lane_count(encoder), work, partial(own_stream, str(encoder.card.loaded.get("device", ""))))
     return lanes
-
-
-def _lane_count(encoder: Encoder) -> int:
-    return max(1, getattr(encoder, "lanes", 1))  # encoders of others may not inherit it
 
 
 def _embed_twice(

@@ -26,7 +26,7 @@ from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import BatchSize, Ready
 from embark.engine.item_worker import PillowOptions, RenderedItem, item_worker
 from embark.engine.preparing import MOST_BYTES, byte_sizes, prepare
-from embark.models.encoder import Encoder, Preparation, TextParts, unchanged
+from embark.models.encoder import Encoder, Preparation, TextParts, lane_count, unchanged
 from embark.models.tokens import FastTokenizer, Tokens
 from embark.planning import Need
 from embark.processes import ITEM_SECONDS, POSSIBLE, SINGLE_THREADED, NoWorkers, WorkerLost, Workers, WorkersDie
@@ -123,7 +123,7 @@ class Preparer(AbstractContextManager["Preparer"]):
         elsewhere texts are prepared faster than they are sent.
         """
         tokenizer = getattr(encoder, "text_preparation", None)
-        if tokenizer is None or getattr(encoder, "lanes", 1) == 1 or self.workers < WORKERS_FOR_TEXTS:
+        if tokenizer is None or lane_count(encoder) == 1 or self.workers < WORKERS_FOR_TEXTS:
             return
         if tokenizer != self._tokenizer:
             self._close_texts()

@@ -152,6 +152,11 @@ def cuda_card(card: ModelCard) -> ModelCard:
     return other.with_name(lambda name: f"{name}{CUDA_PIXELS}")
 
 
+def lane_count(encoder: Encoder) -> int:
+    """How many batches may be in the encoder's hands at once."""
+    return max(1, getattr(encoder, "lanes", 1))  # encoders of others may not inherit it
+
+
 def cuda_pixels(encoder: Encoder) -> Encoder:
     """The encoder that decodes and resizes JPEGs on its GPU; an error where it cannot."""
     if not hasattr(encoder, "with_cuda_pixels"):

@@ -28,7 +28,7 @@ from embark.engine.activity import Activity
 from embark.engine.local import Embedding
 from embark.engine.report import Report
 from embark.engine.self_check import Inconsistent
-from embark.models.encoder import Billed, Encoder
+from embark.models.encoder import Billed, Encoder, lane_count
 from embark.planning import Count, Demand, Plan, reading_order
 from embark.results import CannotSave, TaskResult
 from embark.results.table import shown
@@ -112,7 +112,7 @@ class ModelStream:
                     unfinished: deque[Future[None]] = deque()
                     while wave := self._next_wave():
                         finish = self._begin(wave)
-                        if getattr(self.encoder, "lanes", 1) == 1:  # there are no batches left to wait for
+                        if lane_count(self.encoder) == 1:  # there are no batches left to wait for
                             self._conclude(wave, finish)
                             continue
                         unfinished.append(finisher.submit(self._conclude, wave, finish))
