@@ -63,7 +63,7 @@ VECTORS: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
     "index": ("PocketClockArithmetic", {"repeats": 1, "threads": 1}, ("--repeats", "1", "--threads", "1")),
 }
 
-LONG = {"robustness", "correlate", "distill", "geometry", "shots"}
+LONG = {"robustness", "correlate", "distill", "geometry", "shots"}  # seconds each
 GENERATORS = ("answers",)  # tested beside their module: they need a model that writes
 
 

@@ -25,10 +25,10 @@ NO_MEMORY = ("out of memory", "allocate memory", "alloc_failed", "bad_alloc", "b
 
 
 class Turns:
-    """Lets passes run at once, `most` of them, and one that must have the device's memory for itself alone."""
+    """Lets up to `most` passes run at once; one that must have the device's memory for itself runs alone."""
 
     def __init__(self, most: int = 1) -> None:
-        self.most = most
+        self._most = most
         self._running = 0
         self._alone = 0  # passes that run alone, or wait for that
         self._changed = Condition()
@@ -39,7 +39,7 @@ class Turns:
         with self._changed:
             self._alone += alone
             self._changed.wait_for(
-                lambda: not self._running if alone else self._running < self.most and not self._alone
+                lambda: not self._running if alone else self._running < self._most and not self._alone
             )
             self._running += 1
         try:
@@ -60,11 +60,9 @@ def turns_of(encoder: Encoder) -> Turns:
     most = lane_count(encoder)
     with _turns_lock:
         try:
-            turns = _turns.setdefault(encoder, Turns(most))
+            return _turns.setdefault(encoder, Turns(most))
         except TypeError:  # an encoder of others that has no hash, or no weak references
             return Turns(most)
-    turns.most = most
-    return turns
 
 
 def forward(

@@ -114,7 +114,7 @@ def build_omni(
         "sounds": f"espeak-ng, voice {voice}, that speaks the caption" if sounds is None else "supplied",
         "hard negatives": how,
     }
-    with _as_it_was(root):
+    with _emptied_on_failure(root):
         with progress(f"building {title}", len(used), show_progress) as advance:
             for id, pair in used.items():
                 files = _write_media(root, id, pair, film, sound)
@@ -334,7 +334,7 @@ def _ending(picture: bytes) -> str:
 
 
 @contextmanager
-def _as_it_was(root: Path) -> Iterator[None]:
+def _emptied_on_failure(root: Path) -> Iterator[None]:
     """A block that fills a new or empty folder: where it fails or is interrupted, nothing of it stays."""
     existed = root.exists()
     try:
