@@ -7,9 +7,9 @@ CLIPs of true size with random weights embed JPEGs of 640 × 480 (`image` by Pil
 several sizes), captions and films that are made on the spot; sounds go to a small function. Pictures for the GPU are
 rows of a parquet file. Rates are items a second. The stages: read and hash (keys), decode, prepare (decode, then resize
 or tokenise), forward (the encoder's `embed`), write (to the store, committed). `engine` is all of them but the keys,
-from encoded bytes to committed vectors; `engine with keys` computes those of the next part of the items beside it, as a
-run does for its next tasks. The ceilings, in the same run on the same items: as many plain processes that decode and
-resize as there are workers, the bare model on inputs that are on its device, and, in a process of their own, nvJPEG
+from encoded bytes to committed vectors; `engine with keys` computes those beside it, as a run does: the items are those
+of tasks, which threads read ahead. The ceilings, in the same run on the same items: as many plain processes that decode
+and resize as there are workers, the bare model on inputs that are on its device, and, in a process of their own, nvJPEG
 alone and a bare overlap of nvJPEG, resize and model on streams of their own.
 
 `run` is a whole `embark.evaluate` of eight tasks; `ranks` are those of a large retrieval, against a matrix product and
@@ -56,8 +56,9 @@ from embark.engine.tuning import Tuning
 from embark.models import Encoder, get_model
 from embark.models.device import CONNECTIONS
 from embark.models.encoder import fingerprint
-from embark.planning import Need, Plan, plan, task_demand
+from embark.planning import Demand, Need, Plan, plan, task_demand
 from embark.run.hashing import HashingProcesses
+from embark.run.read_ahead import Opened, ReadAhead
 from embark.settings import load_settings
 from embark.store import Store, Writer
 from embark.types import Dataset, Groups, Item, Side, Source, Task
@@ -70,7 +71,7 @@ SIZES = {  # the image tower's width, depth, heads, patch; the text tower's widt
 }
 SIDE = 224
 PARTS = ("image", "cuda", "mixed", "text", "video", "audio", "run", "ranks")
-WAVES = (1, 2, 4, 8, 16, 32)  # shares of the items; one is hashed while the one before it is embedded, as in a run
+TASKS = 32  # of equal size, for which keys are computed beside the engine
 DISTINCT = 1024  # pictures; further items are copies with another comment in the file
 ROW_GROUP = 256  # pictures
 BARE = 16_384  # pictures, which are enough for the rate of a bare loop
@@ -233,26 +234,34 @@ class Bench:
     def _with_keys(
         self, encoder: Encoder, items: Sequence[Item], hashing: HashingProcesses, options: dict[str, Any]
     ) -> float:
-        """The seconds of keys and engine, wave by wave, into one store: the model is checked in the first alone."""
+        """The seconds of keys and engine, into one store: tasks are read ahead, and those that were read by the time
+        that the model takes new batches are handed to it, as in a run. The model is checked in the first wave alone.
+        """
         space = Store(self.folder / f"store{next(self.stores)}").space(fingerprint(encoder.card))
+        rows = np.array_split(np.arange(len(items)), min(TASKS, len(items)))
+        of_task = {f"Items{number}": take(items, part) for number, part in enumerate(rows)}
 
         def finish(embedding: Embedding, writer: Writer, needs: Sequence[Need]) -> None:
             require_all(embedding.finish(), needs)
             writer.close()
 
+        def read(task: Task) -> Opened:
+            return Opened(task, [demand(encoder, of_task[task.name], hashing, task)])
+
         start = time.perf_counter()
-        with ThreadPoolExecutor(1) as planner, ThreadPoolExecutor(1) as finisher:
-            ends = np.cumsum(WAVES[:-1]) * len(items) // sum(WAVES)
-            waves = deque(take(items, rows) for rows in np.split(np.arange(len(items)), ends) if len(rows))
-            next_plan = planner.submit(planned, encoder, waves.popleft(), hashing)
-            finished = []
-            while next_plan:
-                needs = next_plan.result().needs
-                next_plan = planner.submit(planned, encoder, waves.popleft(), hashing) if waves else None
+        with ThreadPoolExecutor(1) as finisher, ReadAhead(list(map(row, of_task)), read, 1) as reading:
+            unfinished: deque[Future[None]] = deque()
+            first_wave = True
+            while wave := reading.take():
+                space.refresh()
+                needs = plan([each for opened in wave for each in demands_of(opened)], space.has).needs
                 writer = space.writer()
-                embedding = begin(encoder, needs, writer, self_check=not finished, **options)
-                finished.append(finisher.submit(finish, embedding, writer, needs))
-            for future in finished:
+                embedding = begin(encoder, needs, writer, self_check=first_wave, **options)
+                first_wave = False
+                unfinished.append(finisher.submit(finish, embedding, writer, needs))
+                if len(unfinished) > 1:
+                    unfinished.popleft().result()
+            for future in unfinished:
                 future.result()
         return time.perf_counter() - start
 
@@ -346,6 +355,7 @@ class Bench:
                 rows = range(start, min(self.items, start + ROW_GROUP))
                 pictures = [varied(content[row % len(content)], row) for row in rows]
                 file.write_table(pa.table({"image": pa.array(pictures, pa.binary())}))
+        os.sync()  # or gigabytes would go to the disk while it is measured
 
         def make() -> Sequence[Item]:
             column = ParquetColumn(str(path), str(self.folder / f"digests{next(self.stores)}"), "image")
@@ -487,15 +497,32 @@ def require_all(report: Report, needs: Sequence[Need]) -> None:
         raise SystemExit(f"{len(needs) - report.embedded} of {len(needs)} items have no vector: {report}")
 
 
-def planned(encoder: Encoder, items: Sequence[Item], hashing: HashingProcesses | None = None) -> Plan:
-    """A plan of the vectors that one task of these items needs: their keys, with nothing stored."""
+def row(name: str = "Items") -> Task:
+    """A task of items alone."""
+    return Task(name, "Own", "clustering", "labelled", Source("items", "1"), "nmi", "clustering", ())
+
+
+def demand(encoder: Encoder, items: Sequence[Item], hashing: HashingProcesses | None, task: Task) -> Demand:
+    """The keys of these items, which a task needs."""
     ids = Numbered(np.arange(len(items)))
     truth = Groups(np.zeros(len(items), np.int64), ("all",))
-    task = Task("Items", "Own", "clustering", "labelled", Source("items", "1"), "nmi", "clustering", ())
     data = Dataset({"item": Side(ids, items if isinstance(items, Items) else tuple(items))}, truth)
     if hashing is not None:
         hashing.hash(data, encoder)
-    return plan([task_demand(task, "test", "default", data, encoder)], lambda keys: np.zeros(len(keys), bool))
+    return task_demand(task, "test", "default", data, encoder)
+
+
+def demands_of(opened: Opened) -> list[Demand]:
+    """What a task that was read needs; its error, if reading failed."""
+    if isinstance(opened.content, Exception):
+        raise opened.content
+    assert isinstance(opened.content, list)
+    return opened.content
+
+
+def planned(encoder: Encoder, items: Sequence[Item], hashing: HashingProcesses | None = None) -> Plan:
+    """A plan of the vectors that one task of these items needs: their keys, with nothing stored."""
+    return plan([demand(encoder, items, hashing, row())], lambda keys: np.zeros(len(keys), bool))
 
 
 def without_forward(encoder: Any) -> Encoder:

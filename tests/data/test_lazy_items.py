@@ -143,8 +143,8 @@ def test_hashes_are_computed_in_blocks_and_kept(
     made, _ = opened().media_items("image", "image")
     expected = [digest((Media("image", (data,)),)) for data in content]
     assert items.digests(made.take(np.array([9, 0, 5]))).tolist() == [expected[9], expected[0], expected[5]]
-    kept = sorted(path.name.rpartition("-")[2] for path in (client().home / "digests").glob("*[0-9].npy"))
-    assert kept == ["0.npy", "1.npy", "2.npy"]
+    kept = sorted(path.name.rpartition("-")[2] for path in (client().home / "digests").glob("*.facts"))
+    assert kept == ["0.facts", "1.facts", "2.facts"]
     monkeypatch.setattr(ParquetColumn, "read", None)
     monkeypatch.setattr(ParquetColumn, "read_in_order", None)
     assert items.digests(made).tolist() == expected

@@ -57,7 +57,7 @@ def test_short_row_groups_are_hashed_without_keeping_them(
     media = column(tmp_path / "t.parquet", [b"%d" % row for row in range(2500)], BYTES, group)
     groups = lazy_media._RowGroups()
     monkeypatch.setattr(lazy_media, "_ROW_GROUPS", groups)
-    for scan in media.scans(np.arange(2500), False):
+    for scan in media.scans(np.arange(2500)):
         scan()
     assert len(groups._columns) == loads
     assert 2 * BLOCK < 2500

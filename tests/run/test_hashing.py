@@ -35,8 +35,8 @@ def test_processes_leave_on_disk_what_keys_need(tmp_path: Path, monkeypatch: pyt
         processes.scan([rows])
         assert processes._workers is not None
         assert all(scan.is_done() for scan in rows.scans())
-    monkeypatch.setattr(lazy_media, "_scan", None)  # nothing is read again
-    lazy_media._hashes.cache_clear()
+    monkeypatch.setattr(ParquetColumn, "read_in_order", None)  # nothing is read again
+    lazy_media._facts.cache_clear()
     sequence = rows.sequence
     assert sequence.hashes(np.array([BLOCK + 5])).tobytes() == hashlib.sha256(b"%d" % (BLOCK + 5)).digest()
     assert len(digests(rows)) == len(rows)

@@ -16,17 +16,22 @@ PART = ".part"  # ends the name of a file that is being written
 
 
 @contextmanager
-def atomically(path: Path) -> Iterator[BinaryIO]:
-    """A file to write, which replaces `path`, durably, if the block ends without an error."""
+def atomically(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
+    """A file to write, which replaces `path` if the block ends without an error.
+
+    One that is not `durable` may be empty or torn after a loss of power: whoever reads it must be able to tell.
+    """
     _make_folder(path.parent)
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}{PART}")  # machines that share a folder share no uuid
     try:
         with part.open("wb") as out:
             yield out
-            out.flush()
-            os.fsync(out.fileno())  # before the rename: a name must never come to stand for an empty file
+            if durable:
+                out.flush()
+                os.fsync(out.fileno())  # before the rename: a name must never come to stand for an empty file
         os.replace(part, path)
-        _sync(path.parent)
+        if durable:
+            _sync(path.parent)
     finally:
         part.unlink(missing_ok=True)
 

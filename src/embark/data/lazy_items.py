@@ -179,7 +179,7 @@ class MediaItems(Items):
                 yield head + (digest if turn == 1 else sha256(b"upright\0" + digest).digest())
 
     def scans(self) -> Iterator[Callable[[], None]]:
-        return self.sequence.scans(self.positions, self.turned)
+        return self.sequence.scans(self.positions)
 
     @property
     def nbytes(self) -> int:

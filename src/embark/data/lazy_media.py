@@ -16,7 +16,7 @@ import zlib
 from abc import abstractmethod
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -43,6 +43,7 @@ BATCH = 256  # rows decoded at a time: nested binaries of more than 2 GB cannot 
 MOST_ROWS = 1 << 14  # decoded at a time where values are small
 BATCH_BYTES = 1 << 24  # of such rows
 DENSE = 8  # of so many cells of a row group, more than one is wanted where views may keep all of it in memory
+HASH = 32  # bytes of a hash
 BLOCK = 1000  # hashes kept in one file
 BLOCKS = 512  # hashes of so many blocks are remembered: 16 MB
 
@@ -90,49 +91,41 @@ class MediaSequence:
 
     def hashes(self, positions: Array) -> Array:
         """(n, 32): the hashes of the bytes at these positions."""
-        return self._facts(_hashes, positions)
+        return self._facts(positions)[:, :HASH]
 
     def orientations(self, positions: Array) -> Array:
         """The EXIF orientations of the bytes at these positions, where they are pictures."""
-        return self._facts(_orientations, positions)
+        return self._facts(positions)[:, HASH]
 
-    def scans(self, positions: Array, turned: bool) -> Iterator[Scan]:
-        """What there is to do before these hashes (and orientations, if `turned`) are known, in parts for threads."""
-        return (Scan(self, block, turned) for block in np.unique(positions // BLOCK).tolist())
+    def scans(self, positions: Array) -> Iterator[Scan]:
+        """What there is to do before these hashes and orientations are known, in parts for threads."""
+        return (Scan(self, block) for block in np.unique(positions // BLOCK).tolist())
 
-    def _facts(self, read: Callable[[MediaSequence, int], Array], positions: Array) -> Array:
+    def _facts(self, positions: Array) -> Array:
         order = np.argsort(positions, kind="stable")
         blocks = positions[order] // BLOCK
         begins = np.flatnonzero(np.diff(blocks, prepend=-1))
+        out = np.empty((len(positions), HASH + 1), np.uint8)
         with errors_about(self.path):
-            facts = [
-                read(self, block)[positions[rows] % BLOCK]
-                for block, rows in zip(blocks[begins].tolist(), np.split(order, begins[1:]), strict=True)
-            ]
-        in_order = np.concatenate(facts)
-        out = np.empty_like(in_order)
-        out[order] = in_order
+            for block, rows in zip(blocks[begins].tolist(), np.split(order, begins[1:]), strict=True):
+                out[rows] = _facts(self, block)[positions[rows] % BLOCK]
         return out
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The work that the hashes of one block of a sequence need, and the orientations if `turned`."""
+    """The work that the hashes and orientations of one block of a sequence need."""
 
     sequence: MediaSequence
     block: int
-    turned: bool
 
     def __call__(self) -> None:
         with errors_about(self.sequence.path):
-            _hashes(self.sequence, self.block)
-            if self.turned:
-                _orientations(self.sequence, self.block)
+            _facts(self.sequence, self.block)
 
     def is_done(self) -> bool:
         """Whether they are on disk."""
-        endings = ("", "-upright") if self.turned else ("",)
-        return all(_path(self.sequence, self.block, ending).exists() for ending in endings)
+        return _path(self.sequence, self.block).exists()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,65 +153,54 @@ class LazyBytes:
     def sha256(self) -> bytes:
         """The hash of the bytes."""
         with errors_about(self.sequence.path):
-            return bytes(_hashes(self.sequence, self.position // BLOCK)[self.position % BLOCK])
+            return bytes(_facts(self.sequence, self.position // BLOCK)[self.position % BLOCK, :HASH])
 
     def orientation(self) -> int:
         """The EXIF orientation of the bytes, where they are a picture."""
         with errors_about(self.sequence.path):
-            return int(_orientations(self.sequence, self.position // BLOCK)[self.position % BLOCK])
+            return int(_facts(self.sequence, self.position // BLOCK)[self.position % BLOCK, HASH])
 
 
 # ── kept hashes ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @lru_cache(maxsize=BLOCKS)
-def _hashes(sequence: MediaSequence, block: int) -> Array:
-    """The hashes of one block of a sequence, from disk or computed in one pass."""
-    stored = _kept(_path(sequence, block), (len(_positions(sequence, block)), 32))
-    return _scan(sequence, block)[0] if stored is None else stored
+def _facts(sequence: MediaSequence, block: int) -> Array:
+    """(n, 33): the hashes and EXIF orientations of one block of a sequence, from disk or computed in one pass."""
+    positions = range(block * BLOCK, min(len(sequence), (block + 1) * BLOCK))
+    path = _path(sequence, block)
+    kept = _kept(path, len(positions))
+    if kept is not None:
+        return kept
+    content = bytearray()
+    for data in sequence.read_in_order(positions):
+        content += _sha256(data or b"")
+        content.append(orientation(data or b""))
+    pa.default_memory_pool().release_unused()  # of this thread, which may have nothing to read for long
+    with suppress(OSError), atomically(path, durable=False) as out:  # they only save time
+        out.write(content + _sha256(content))
+    return _rows(bytes(content))
 
 
-@lru_cache(maxsize=BLOCKS)
-def _orientations(sequence: MediaSequence, block: int) -> Array:
-    """The EXIF orientations of one block of a sequence, from disk or computed in one pass."""
-    stored = _kept(_path(sequence, block, "-upright"), (len(_positions(sequence, block)),))
-    return _scan(sequence, block)[1] if stored is None else stored
-
-
-def _positions(sequence: MediaSequence, block: int) -> range:
-    return range(block * BLOCK, min(len(sequence), (block + 1) * BLOCK))
-
-
-def _path(sequence: MediaSequence, block: int, ending: str = "") -> Path:
+def _path(sequence: MediaSequence, block: int) -> Path:
     """The file of a block: under the path, size and time of the media's file, so that a changed one gets new hashes."""
     stat = os.stat(sequence.path)
     state = f"{os.path.abspath(sequence.path)}\0{stat.st_size}\0{stat.st_mtime_ns}\0{sequence.name}"
-    return Path(sequence.digests, f"{hashlib.sha256(state.encode()).hexdigest()[:40]}-{block}{ending}.npy")
+    return Path(sequence.digests, f"{hashlib.sha256(state.encode()).hexdigest()[:40]}-{block}.facts")
 
 
-def _kept(path: Path, shape: tuple[int, ...]) -> Array | None:
-    """The array of a file; None where there is none of this shape."""
+def _kept(path: Path, rows: int) -> Array | None:
+    """What a file has of so many rows; None where there is none, or it is not as it was written: its own hash tells."""
     try:
-        stored: Array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
+        data = path.read_bytes()
+    except OSError:
         return None
-    return stored if stored.shape == shape and stored.dtype == np.uint8 else None
+    content, own_hash = data[:-HASH], data[-HASH:]
+    return _rows(content) if len(content) == rows * (HASH + 1) and _sha256(content) == own_hash else None
 
 
-def _scan(sequence: MediaSequence, block: int) -> tuple[Array, Array]:
-    """The hashes and orientations of one block, computed in one pass and kept on disk."""
-    positions = _positions(sequence, block)
-    digests = bytearray()
-    orientations = np.ones(len(positions), np.uint8)
-    for row, data in enumerate(sequence.read_in_order(positions)):
-        digests += _sha256(data or b"")
-        orientations[row] = orientation(data or b"")
-    pa.default_memory_pool().release_unused()  # of this thread, which may have nothing to read for long
-    hashes = np.frombuffer(bytes(digests), np.uint8).reshape(-1, 32)
-    for ending, values in (("", hashes), ("-upright", orientations)):
-        with suppress(OSError), atomically(_path(sequence, block, ending)) as out:  # they only save time
-            np.save(out, values)
-    return hashes, orientations
+def _rows(content: bytes) -> Array:
+    return np.frombuffer(content, np.uint8).reshape(-1, HASH + 1)
 
 
 def _sha256(chunk: Any) -> bytes:

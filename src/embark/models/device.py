@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from embark.models.compilation import note
+from embark.models.graphs import give_up_graphs
 from embark.models.half_precision import secure
 from embark.models.loading import Loading
 from embark.models.tokens import Tokens
@@ -128,6 +129,7 @@ def free_device_memory() -> None:
     """Give back what torch keeps of a device's memory for later; nothing where torch was not used."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
+        give_up_graphs()
         torch.cuda.empty_cache()
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from embark.models.device import stack, to_numpy, without_gradients
 from embark.models.encoder import Tower, frame_mean
+from embark.models.graphs import Graphs
 from embark.models.hf import CLIP_MEAN, CLIP_SPREAD
 from embark.types import Array, EmbarkError, Encoded, Modality, ModelCard
 
@@ -48,7 +49,9 @@ def pixel_towers(
     preprocessor = image_preprocessor(processor)
     styled = styled_preparations(card) if card else {}
 
-    def tower(preprocessor: BytePreprocessor | LibraryPreprocessor | DevicePixels) -> Tower:
+    def tower(
+        preprocessor: BytePreprocessor | LibraryPreprocessor | DevicePixels, forward: Callable[..., Any]
+    ) -> Tower:
         @without_gradients
         def embed(rows: list[Any]) -> Array:
             return to_numpy(forward(**preprocessor.batch(rows, model)))
@@ -57,9 +60,11 @@ def pixel_towers(
 
     def on_cuda() -> Tower:
         assert isinstance(preprocessor, BytePreprocessor)
-        return tower(on_gpu(preprocessor, model.device))
+        on_device = on_gpu(preprocessor, model.device)
+        graphs = Graphs(lambda pixels: forward(pixel_values=pixels), model)
+        return tower(on_device, lambda pixel_values: graphs(pixel_values))
 
-    image = replace(tower(preprocessor), on_cuda=on_cuda if fits_device(preprocessor) else None)
+    image = replace(tower(preprocessor, forward), on_cuda=on_cuda if fits_device(preprocessor) else None)
     return {"image": image, "video": frame_mean(image)}
 
 
