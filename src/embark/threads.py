@@ -17,7 +17,7 @@ from functools import partial, wraps
 from typing import Any, TypeVar
 
 GRACE = 0.3  # seconds for what runs to end after an error
-TURN = 0.00001  # seconds; Python's own 5 ms are long for a thread that has a device to keep busy
+TURN = 0.0001  # seconds; Python's own 5 ms are long for a thread that has a device to keep busy
 THRESHOLDS = (100_000, 50, 50)
 
 Result = TypeVar("Result")

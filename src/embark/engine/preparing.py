@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 CHUNK = 4  # items that a worker prepares at a time
 TEXT_CHUNK = 64  # handing over a short text costs more than preparing it
 TOGETHER = 512  # texts at a time, for an encoder that prepares many together
-CHARACTERS = 1 << 16  # of these texts, about: long ones take long
+SENT = 2048  # texts at a time that go to a process: for each of these times, three threads here take turns
+CHARACTERS = 128  # of a text in such a number of them; of longer ones there are fewer, as they take long
 FILES = 256  # files at a time that the device decodes: they are only read, a row group by each thread
 MOST_TOGETHER = 128 << 20  # bytes of these files; of larger ones, each waits for room among the prepared items
 FEW_THREADS = 3  # for texts and files: their work is Python, of which one thread runs, and lanes wait for their turn
@@ -140,10 +141,11 @@ def chunked(needs: Sequence[Need], size: int) -> Iterator[Sequence[Need]]:
     """The needs in order, so many at a time; fewer where texts are long. Short ones stand before long ones."""
     rows = needs if isinstance(needs, Needs) else ItemList([need.item for need in needs])
     lengths = rows.lengths() if size > CHUNK else np.zeros(len(needs))
+    characters = CHARACTERS * max(size, TOGETHER)
     start = 0
     while start < len(needs):
         longest = int(lengths[start : start + size][-1])
-        end = start + min(size, max(CHUNK, CHARACTERS // max(1, longest)))
+        end = start + min(size, max(CHUNK, characters // max(1, longest)))
         yield needs[start:end]
         start = end
 
@@ -255,7 +257,8 @@ def _by_threads(
             raise failure
         return values, sizes
 
-    step = TOGETHER if together else TEXT_CHUNK if only_text else FILES if files else CHUNK
+    of_texts = (SENT if by_processes else TOGETHER) if together else TEXT_CHUNK
+    step = of_texts if only_text else FILES if files else CHUNK
     chunks = enumerate(chunked(needs, step))
     ahead: deque[tuple[int, Future[tuple[Sequence[Any], Array]]]] = deque()
     with DaemonThreads(threads, "embark-prepare") as pool:
