@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from embark.data import items
 from embark.engine.batches import HOPELESS
-from embark.engine.check import InvalidVectors, _cast, check_vectors
+from embark.engine.check import SHARED, InvalidVectors, _cast, check_vectors
 from embark.planning import Need
 from embark.store import Store
 from embark.types import Array, EmbarkError
@@ -215,5 +215,8 @@ def test_half_precision_is_numpys(with_torch: bool, monkeypatch: pytest.MonkeyPa
     rows[:, 0] = np.geomspace(1e-8, 65000, 64)  # with those that are no normal numbers in half precision
     read_only = rows.copy()
     read_only.flags.writeable = False
-    for matrix in (rows, rows[::-1], rows[:, ::2], read_only, np.asfortranarray(rows)):
-        np.testing.assert_array_equal(_cast(matrix, "float16"), matrix.astype(np.float16))
+    large = np.tile(rows, (SHARED // rows.size + 1, 1))
+    large[[1, -1], 1:4] = np.nan, np.inf, -1e9  # in both halves
+    for matrix in (rows, rows[::-1], rows[:, ::2], read_only, np.asfortranarray(rows), large, large[::-1]):
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.testing.assert_array_equal(_cast(matrix, "float16"), matrix.astype(np.float16))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ from embark.planning import Need
 from embark.types import Array, EmbarkError, ModelCard
 
 SHOWN = 5  # items that a message names
+SHARED = 1 << 18  # numbers of a large matrix: half of them take longer than a thread to start
 BITS = {np.dtype("float16"): "uint16", np.dtype("float32"): "uint32", np.dtype("float64"): "uint64"}
 
 
@@ -75,11 +77,26 @@ def check_vectors(
 
 
 def _cast(matrix: Array, dtype: str) -> Array:
-    """The matrix in another precision. torch rounds to half precision as numpy does, but several times as fast."""
+    """The matrix in another precision. torch rounds to half precision as numpy does, but several times as fast; where
+    it is not loaded, two threads share a large matrix.
+    """
     torch = sys.modules.get("torch")
-    if torch is None or matrix.dtype != np.float32 or dtype != "float16" or not matrix.flags.carray:
+    if torch is not None and matrix.dtype == np.float32 and dtype == "float16" and matrix.flags.carray:
+        return np.asarray(torch.from_numpy(matrix).half().numpy())
+    if dtype != "float16" or matrix.size < SHARED:
         return matrix.astype(dtype)
-    return np.asarray(torch.from_numpy(matrix).half().numpy())
+    stored = np.empty(matrix.shape, dtype)
+    halves = list(zip(np.array_split(stored, 2), np.array_split(matrix, 2), strict=True))
+
+    def cast(half: tuple[Array, Array]) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):  # which a thread does not inherit
+            half[0][...] = half[1]
+
+    with ThreadPoolExecutor(1) as other:
+        second = other.submit(cast, halves[1])
+        cast(halves[0])
+        second.result()
+    return stored
 
 
 def _require(card: ModelCard, needs: Sequence[Need], name: Callable[[Need], str], valid: Array, problem: str) -> None:
