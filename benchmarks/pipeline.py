@@ -252,13 +252,11 @@ class Bench:
         start = time.perf_counter()
         with ThreadPoolExecutor(1) as finisher, ReadAhead(list(map(row, of_task)), read, 1) as reading:
             unfinished: deque[Future[None]] = deque()
-            first_wave = True
             while wave := reading.take():
                 space.refresh()
                 needs = plan([each for opened in wave for each in demands_of(opened)], space.has).needs
                 writer = space.writer()
-                embedding = begin(encoder, needs, writer, self_check=first_wave, **options)
-                first_wave = False
+                embedding = begin(encoder, needs, writer, self_check=not unfinished, **options)
                 unfinished.append(finisher.submit(finish, embedding, writer, needs))
                 if len(unfinished) > 1:
                     unfinished.popleft().result()

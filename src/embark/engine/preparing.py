@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 CHUNK = 4  # items that a worker prepares at a time
 TEXT_CHUNK = 64  # handing over a short text costs more than preparing it
 TOGETHER = 512  # texts at a time, for an encoder that prepares many together
-SENT = 2048  # texts at a time that go to a process: for each of these times, three threads here take turns
-CHARACTERS = 128  # of a text in such a number of them; of longer ones there are fewer, as they take long
+SENT = 2048  # texts at a time that go to a process: sending and receiving wait for other threads' turns each time
+CHARACTERS = 128  # of a text, for that many of them at a time; of longer ones fewer, as they take long
 FILES = 256  # files at a time that the device decodes: they are only read, a row group by each thread
 MOST_TOGETHER = 128 << 20  # bytes of these files; of larger ones, each waits for room among the prepared items
 FEW_THREADS = 3  # for texts and files: their work is Python, of which one thread runs, and lanes wait for their turn

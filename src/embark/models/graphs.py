@@ -1,7 +1,8 @@
 """CUDA graphs: a model's pass that is launched in one call instead of hundreds.
 
-Between any two launches a thread may lose Python's interpreter to another one. Where threads prepare and plan the next
-batches meanwhile, a pass that the GPU does in 9 ms takes 100 ms to launch.
+Between any two launches a thread may lose Python's interpreter to another one, as threads prepare and plan the next
+batches meanwhile: the 276 operations of a ViT-B/32 took 8 ms to launch alone, 43 beside one busy thread, 150 beside
+three.
 """
 
 from __future__ import annotations
