@@ -42,7 +42,7 @@ wheel: $(VENV)/.release
 sbom: wheel
 	rm -rf build/bare
 	$(PYTHON) -m venv --without-pip build/bare
-	$(BIN)/pip --python build/bare install --quiet --disable-pip-version-check dist/embark-*.whl
+	$(BIN)/pip --python build/bare install --quiet --disable-pip-version-check dist/embark_bench-*.whl
 	$(VENV)/release/bin/cyclonedx-py environment --output-reproducible --output-file dist/sbom.json build/bare/bin/python
 
 # The code of the page, from TypeScript; needs node.

@@ -4,7 +4,7 @@
 #   sbatch --export=ALL,MODEL=org/name,BENCHMARK=MMEB-V3,EMBARK_STORE=s3://YOUR-BUCKET/embark examples/slurm.sh
 #
 # Change to what your cluster has: the lines of #SBATCH, and YOUR-ENVIRONMENT, a virtual environment that all nodes see, with
-# pip install '.[ray,torch,video,audio,object-store]' of a checkout (the embark of the public package index is another project).
+# pip install '.[ray,torch,video,audio,object-store]' of a checkout.
 # Vectors go to EMBARK_STORE: a bucket, or a folder that all nodes see.
 #
 # Checked for its syntax and for the command line's options; it never ran on a real cluster (see docs/scale.md).

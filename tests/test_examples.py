@@ -149,12 +149,3 @@ def test_what_to_replace_is_explained_at_the_top(name: str) -> None:
     assert placeholders
     assert placeholders <= set(re.findall(r"YOUR-[A-Z]+", "\n".join(top)))
     assert any("never ran on a real cluster" in line for line in top)
-
-
-def test_nothing_installs_the_package_of_that_name_on_the_public_index() -> None:
-    """It is another project's: what users copy takes a checkout or a wheel."""
-    files = [path for path in EXAMPLES.iterdir() if path.suffix in (".yml", ".yaml", ".sh")]
-    lines = [line for path in files for line in path.read_text(encoding="utf-8").splitlines()]
-    installs = [line for line in lines if "pip install" in line]
-    assert len(installs) >= 3
-    assert not [line for line in installs if re.search(r"pip install +[\"\']?embark\b(?!-)", line)]

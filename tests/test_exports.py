@@ -167,7 +167,7 @@ def test_another_name_is_an_attribute_error() -> None:
 def test_the_version_is_the_packages() -> None:
     from importlib.metadata import version
 
-    assert embark.__version__ == version("embark")
+    assert embark.__version__ == version("embark-bench")
 
 
 def loaded_with(module: str) -> set[str]:

@@ -26,6 +26,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 RELEASE = Path(sys.prefix) / "release" / "bin"  # what builds and lists a release
+TEXTS = {".py", ".md", ".toml", ".yml", ".yaml", ".sh", ".ipynb", ".ts", ".tsx", ".js", ".cff"}
 PYTHONS = ["3.11", "3.12", "3.13"]
 CORE = {re.match(r"[\w-]+", requirement)[0] for requirement in PROJECT["dependencies"]}  # type: ignore[index]
 
@@ -52,6 +53,39 @@ def test_the_version_is_written_once_and_the_citation_has_it() -> None:
     assert citation["cff-version"] == "1.2.0"
     assert {"message", "title", "authors"} <= set(citation)
     assert f"\n## {embark.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+# Commands and advice that mean `embark` of the public index.
+STRANGERS = re.compile(r"""pip3? install\b[^\n`#]*?[\s'"]embark(?![\w-])(?!/)|\bembark\\?\[[a-z_,-]+\\?\]""")
+
+
+@pytest.mark.parametrize(
+    ("line", "strange"),
+    [
+        ("pip install embark", True),
+        ("pip install -U 'embark[torch]'", True),
+        ("needs `embark[onnx]`", True),
+        (r'match=r"embark\[maps\]"', True),
+        ("pip install 'embark-bench[torch]'", False),
+        ("pip install embark_bench-0.1.0-py3-none-any.whl", False),
+        ('assert embark["items"]', False),
+    ],
+)
+def test_a_command_that_installs_another_project_is_recognized(line: str, strange: bool) -> None:
+    assert bool(STRANGERS.search(line)) is strange
+
+
+def test_nothing_installs_the_package_of_that_name_on_the_public_index() -> None:
+    """`embark` there is another project's; ours is `embark-bench`."""
+    assert PROJECT["name"] == "embark-bench"
+    listed = run("git", "-C", ROOT, "ls-files").split() if (ROOT / ".git").exists() else []
+    paths = [ROOT / name for name in listed if Path(name).suffix in TEXTS and name != "tests/test_packaging.py"]
+    strange = [
+        f"{path.relative_to(ROOT)}: {found[0]}"
+        for path in paths
+        if path.is_file() and (found := STRANGERS.search(path.read_text(encoding="utf-8")))
+    ]
+    assert strange == []
 
 
 def test_a_tag_is_the_version() -> None:
@@ -198,4 +232,4 @@ def test_a_bare_install_runs(dist: Path, tmp_path: Path) -> None:
     bill = json.loads(run(RELEASE / "cyclonedx-py", "environment", "--output-file", "-", python))
     parts = {part["name"].lower().replace("_", "-"): part["version"] for part in bill["components"]}
     assert set(parts) == set(installed)
-    assert parts["embark"] == embark.__version__
+    assert parts["embark-bench"] == embark.__version__

@@ -110,7 +110,7 @@ def test_a_store_can_be_sent_to_another_process(disk: Store, tmp_path: Path) -> 
 
 
 def test_addresses_that_are_none_say_so() -> None:
-    install = r"pip install 'embark\[object-store\]'"
+    install = r"pip install 'embark-bench\[object-store\]'"
     for url, why in [("nosuch://x/y", "is no address of a store"), ("oci://x/y", install)]:
         with pytest.raises(EmbarkError, match=why):
             open_store(load_settings(store=url)).spaces()

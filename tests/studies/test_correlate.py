@@ -126,7 +126,7 @@ def test_a_constant_task_is_left_out_and_named() -> None:
 
 def test_umap_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "umap", None)  # as if it were not installed
-    with pytest.raises(EmbarkError, match=r"embark\[maps\]"):
+    with pytest.raises(EmbarkError, match=r"embark-bench\[maps\]"):
         correlate_tasks(field(two_stories()), method="umap")
 
 

@@ -76,5 +76,5 @@ def test_the_table_and_the_plot(tmp_path: Path) -> None:
 
 def test_umap_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "umap", None)  # as if it were not installed
-    with pytest.raises(EmbarkError, match=r"embark\[maps\]"):
+    with pytest.raises(EmbarkError, match=r"embark-bench\[maps\]"):
         maps.lay_out(grouped(), method="umap")

@@ -121,7 +121,7 @@ def test_only_retrieval_by_vectors_is_searched() -> None:
 
 def test_without_usearch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "usearch", None)
-    with pytest.raises(EmbarkError, match=r"pip install 'embark\[index\]'"):
+    with pytest.raises(EmbarkError, match=r"pip install 'embark-bench\[index\]'"):
         indexed([noisy(items=20)], repeats=1)
 
 

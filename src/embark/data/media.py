@@ -226,4 +226,4 @@ def optional_library(name: str, need: str, extra: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise EmbarkError(f"{need}: pip install 'embark[{extra}]'.") from error
+        raise EmbarkError(f"{need}: pip install 'embark-bench[{extra}]'.") from error

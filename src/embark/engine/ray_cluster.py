@@ -54,7 +54,7 @@ def connect(cluster: Cluster) -> Any:
     try:
         import ray
     except ImportError as error:
-        raise EmbarkError(f"Runs on a cluster need Ray ({error}): pip install 'embark[ray]'.") from error
+        raise EmbarkError(f"Runs on a cluster need Ray ({error}): pip install 'embark-bench[ray]'.") from error
     if not ray.is_initialized():
         _require_server(cluster.address)
         options = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False, **cluster.options}

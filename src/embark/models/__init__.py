@@ -336,4 +336,4 @@ def _devices(loader: Loader, card: ModelCard, loading: Loading) -> tuple[str, ..
             names = joined(names, card.gpus or 1, card.name)
         return names[: None if card.kind == "embedder" else 1]
     except ImportError as error:
-        raise EmbarkError(f"{card.name} needs torch: pip install 'embark[torch]'") from error
+        raise EmbarkError(f"{card.name} needs torch: pip install 'embark-bench[torch]'") from error

@@ -72,7 +72,7 @@ class Loader(NamedTuple):
         try:
             return load(card, loading)
         except ImportError as error:
-            advice = f": pip install -U 'embark[{self.extra}]'" if self.extra else "."
+            advice = f": pip install -U 'embark-bench[{self.extra}]'" if self.extra else "."
             raise EmbarkError(f"{card.name} cannot be loaded ({error}){advice}") from error
         except EmbarkError:
             raise

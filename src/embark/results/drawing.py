@@ -97,7 +97,7 @@ class Drawn(Tabular, ABC):
             import matplotlib as mpl
             from matplotlib.figure import Figure
         except ImportError as error:
-            raise EmbarkError("Plots need matplotlib: pip install 'embark[plots]'") from error
+            raise EmbarkError("Plots need matplotlib: pip install 'embark-bench[plots]'") from error
         image = BytesIO()
         with mpl.rc_context(STYLE), warnings.catch_warnings():
             warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font")  # whoever shows an SVG has other fonts

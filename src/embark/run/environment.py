@@ -18,6 +18,7 @@ from embark.settings import Settings, cores
 from embark.store.buckets import open_store
 from embark.types import EmbarkError
 
+DISTRIBUTION = "embark-bench"  # what pip calls embark
 LITTLE = 1 << 30  # bytes of a disk that will soon be full
 USES = {"video": "films", "audio": "sounds of other rates", "plots": "figures", "maps": "maps of vectors",
         "object_store": "vectors on S3 or Google Cloud"}  # fmt: skip
@@ -93,7 +94,7 @@ def _extras() -> Iterator[Finding]:
         purpose = ", ".join(families.get(extra, ())) or USES[extra]
         versions = {name: _version(name) for name in libraries.get(extra, ())}
         if missing := [name for name, version in versions.items() if version is None]:
-            advice = f"{', '.join(missing)} not installed: pip install 'embark[{extra}]'"
+            advice = f"{', '.join(missing)} not installed: pip install 'embark-bench[{extra}]'"
             yield Finding(extra, "note", f"{purpose}: {advice}")
         else:
             present = ", ".join(f"{name} {version}" for name, version in versions.items())
@@ -102,8 +103,8 @@ def _extras() -> Iterator[Finding]:
 
 def _libraries() -> dict[str, list[str]]:
     """Extra → the libraries that it names, as the installed package says."""
-    matches = map(REQUIREMENT.match, metadata.requires("embark") or ())
-    return group_values((match[3].replace("-", "_"), match[1]) for match in matches if match and match[1] != "embark")
+    matches = filter(None, map(REQUIREMENT.match, metadata.requires(DISTRIBUTION) or ()))
+    return group_values((match[3].replace("-", "_"), match[1]) for match in matches if match[1] != DISTRIBUTION)
 
 
 def _version(library: str) -> str | None:

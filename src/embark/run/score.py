@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from embark import evaluators, results
+from embark import __version__, evaluators, results
 from embark.data import readers
 from embark.data.fetch import Hub
 from embark.data.lazy_items import id_array, take_ids
@@ -207,11 +207,5 @@ def _record(
 @cache
 def _versions() -> dict[str, str]:
     """The versions of what computes: a score can be traced to them."""
-    return {name: _version(name) for name in ("embark", "numpy", "pillow", "scikit-learn", "pyarrow")}
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:  # embark may run from its source folder
-        return "not installed"
+    libraries = ("numpy", "pillow", "scikit-learn", "pyarrow")
+    return {"embark": __version__} | {name: metadata.version(name) for name in libraries}

@@ -291,7 +291,7 @@ def _filesystem(url: str, process: int) -> tuple[Any, str]:
             options["config_kwargs"] = {"max_pool_connections": THREADS, "retries": retries, **config}
         filesystem, prefix = url_to_fs(url, skip_instance_cache=True, use_listings_cache=False, **options)
     except ImportError as error:
-        raise EmbarkError(f"{url} needs more of fsspec ({error}): pip install 'embark[object-store]'") from None
+        raise EmbarkError(f"{url} needs more of fsspec ({error}): pip install 'embark-bench[object-store]'") from None
     except ValueError as error:
         raise EmbarkError(f"{url} is no address of a store ({error}). It is one such as s3://bucket/prefix.") from None
     if scheme in ("s3", "s3a"):

@@ -260,7 +260,7 @@ def _umap_positions(values: Array, correlation: str) -> Array:
     try:
         from umap import UMAP
     except ImportError as error:
-        raise EmbarkError("This way to cluster needs umap-learn: pip install 'embark[maps]'") from error
+        raise EmbarkError("This way to cluster needs umap-learn: pip install 'embark-bench[maps]'") from error
     from scipy.stats import rankdata
 
     columns = (rankdata(values, axis=0) if correlation == "spearman" else values).T

@@ -169,7 +169,7 @@ def plane(unit: Array, method: str) -> Array:
     try:
         from umap import UMAP
     except ImportError as error:
-        raise EmbarkError("UMAP needs its library: pip install 'embark[maps]'; the method tsne needs none.") from error
+        raise EmbarkError("UMAP needs umap-learn: pip install 'embark-bench[maps]'; tsne needs nothing.") from error
     neighbors = min(NEIGHBORS, len(unit) - 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a seed costs its threads is what we want

@@ -38,7 +38,7 @@ from embark.tasks import Tasks, Wanted, get_benchmark
 from embark.types import Benchmark, EmbarkError, Task
 
 NAMED = 3  # models that the title names
-NO_FIGURES = "figures are left out: they need matplotlib (pip install 'embark[plots]')"
+NO_FIGURES = "figures are left out: they need matplotlib (pip install 'embark-bench[plots]')"
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def _usearch() -> Any:
     try:
         from usearch import index
     except ImportError as error:
-        raise EmbarkError("Search indexes need usearch: pip install 'embark[index]'") from error
+        raise EmbarkError("Search indexes need usearch: pip install 'embark-bench[index]'") from error
     return index
 
 

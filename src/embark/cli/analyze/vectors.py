@@ -152,7 +152,7 @@ def index(
 ) -> None:
     """What search costs: score, bytes, build time and queries a second of exact, int8, binary and graph indexes.
 
-    Needs usearch: pip install 'embark[index]'. Times are of this machine; nothing else should run on it.
+    Needs usearch: pip install 'embark-bench[index]'. Times are of this machine; nothing else should run on it.
 
     \b
     embark analyze index -m embark/pocket -t PocketNameToImage --plot index.svg
