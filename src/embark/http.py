@@ -7,11 +7,12 @@ import logging
 import random
 import re
 import socket
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from email.message import Message
 from email.utils import parsedate_to_datetime
 from math import inf
@@ -86,10 +87,10 @@ def with_retries(
     raise EmbarkError(f"{what} failed {times}: {why}. Run the same command to go on where it stopped.")
 
 
-def send(request: urllib.request.Request) -> closing[Any]:
+def send(request: urllib.request.Request, opener: urllib.request.OpenerDirector | None = None) -> closing[Any]:
     """The server's answer to a request; the caller closes it."""
     try:
-        return closing(urllib.request.build_opener().open(request, timeout=TIMEOUT))
+        return closing((opener or urllib.request.build_opener()).open(request, timeout=TIMEOUT))
     except urllib.error.HTTPError as error:
         with closing(error):
             page = b""
@@ -104,10 +105,102 @@ def send(request: urllib.request.Request) -> closing[Any]:
         raise TemporaryFailure(str(cause) or type(cause).__name__, unreachable=isinstance(cause, UNREACHABLE)) from None
 
 
-def receive(answer: Any, size: int | None = None) -> bytes:
-    """The next `size` bytes of an answer, or all of it."""
+def post(request: urllib.request.Request, *, most: int, seconds: float) -> bytes:
+    """The page that answers a request with a body: at most so many bytes, within so many seconds in all.
+
+    A redirect is an error: body and key belong to the address that the user named.
+    """
+    with _Watch(seconds) as watch:
+        opener = urllib.request.build_opener(_NoRedirects, _Http(watch), _Https(watch))
+        try:
+            with send(request, opener) as answer:
+                page = receive(answer, most + 1)
+        except TemporaryFailure:
+            if watch.expired:
+                raise TemporaryFailure(f"no complete answer within {seconds:.0f} s") from None
+            raise
+        if watch.expired:  # an answer without a length ends where the connection was cut
+            raise TemporaryFailure(f"no complete answer within {seconds:.0f} s")
+    if len(page) > most:
+        asked = _shown_origin(request.full_url)
+        raise EmbarkError(f"{asked} answers with more than {most:,} bytes: check the address.")
+    return page
+
+
+class _Watch(AbstractContextManager["_Watch"]):
+    """Cuts the connections that were opened inside it when its time is over, however slowly bytes come."""
+
+    def __init__(self, seconds: float) -> None:
+        self.expired = False
+        self._sockets: list[socket.socket] = []
+        self._timer = threading.Timer(seconds, self._expire)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def add(self, opened: socket.socket) -> None:
+        """Watch a socket; a copy of it, since encryption takes the first over."""
+        self._sockets.append(opened.dup())
+        if self.expired:
+            self._expire()
+
+    def _expire(self) -> None:
+        self.expired = True
+        for opened in list(self._sockets):
+            with suppress(OSError):
+                opened.shutdown(socket.SHUT_RDWR)
+
+    def __exit__(self, *error: object) -> None:
+        self._timer.cancel()
+        self._timer.join()
+        for opened in self._sockets:
+            opened.close()
+
+
+class _WatchedConnection(http.client.HTTPConnection):
+    watch: _Watch
+
+    def connect(self) -> None:
+        super().connect()
+        self.watch.add(self.sock)
+
+
+class _WatchedSecureConnection(http.client.HTTPSConnection, _WatchedConnection):
+    """Watched from before the handshake: HTTPSConnection connects by the class behind it."""
+
+
+class _Http(urllib.request.HTTPHandler):
+    def __init__(self, watch: _Watch) -> None:
+        super().__init__()
+        self._kind: Any = type("Connection", (_WatchedConnection,), {"watch": watch})
+
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(self._kind, req)
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def __init__(self, watch: _Watch) -> None:
+        super().__init__()
+        self._kind: Any = type("Connection", (_WatchedSecureConnection,), {"watch": watch})
+
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(self._kind, req)
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
+        asked, named = _shown_origin(req.full_url), _shown_origin(newurl)
+        raise EmbarkError(f"{asked} redirects to {named}, which is not asked. If the API is there, set its address.")
+
+
+def _shown_origin(address: str) -> str:
+    scheme, host, port = _origin(address)
+    return f"{scheme}://{host}:{port}"
+
+
+def receive(answer: Any, size: int) -> bytes:
+    """The next `size` bytes of an answer, or fewer at its end."""
     try:
-        return bytes(answer.read(size) if size else answer.read())
+        return bytes(answer.read(size))
     except (OSError, http.client.HTTPException) as error:
         raise TemporaryFailure(str(error) or type(error).__name__) from None
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from embark.planning import Need
 from embark.run.plans import plan
 from embark.store import Store
 from embark.types import Content, EmbarkError
+from local_server import LocalServer, QuietHandler
 
 # ── trouble that does not ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -243,3 +245,121 @@ def test_later_batches_have_the_dimension_of_the_first(server: FakeProvider) -> 
     with pytest.raises(Interrupted, match=rf"shape \(5,\) for 'word 3'; others have dimension {DIM}\.") as caught:
         encoder.embed(texts(encoder, WORDS[3:6]))
     assert caught.value.done == {}
+
+
+# ── servers that mean harm ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+class HostileHandler(QuietHandler):
+    """Answers without an end: `way` says how. `sent` counts its bytes, `asked` the requests to `elsewhere`."""
+
+    way = ""
+    elsewhere = ""
+    server_log: dict[str, Any]
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.server_log["requests"] += 1
+        getattr(self, f"_{self.way}")()
+        self.close_connection = True
+
+    def do_GET(self) -> None:
+        self.server_log["requests"] += 1
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def _write(self, data: bytes, pause: float = 0.0) -> None:
+        """Again and again, until the client hangs up."""
+        for _ in range(1 << 14):
+            self.wfile.write(data)
+            self.wfile.flush()
+            self.server_log["sent"] += len(data)
+            time.sleep(pause)
+
+    def _endless(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self._write(b" " * (1 << 16))
+
+    def _chunked(self) -> None:
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self._write(b"10000\r\n" + b" " * (1 << 16) + b"\r\n")
+
+    def _trickle(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self._write(b" ", 0.05)
+
+    def _slow_headers(self) -> None:
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nX: ")
+        self._write(b"y", 0.05)
+
+    def _endless_refusal(self) -> None:
+        self.send_response(400)
+        self.end_headers()
+        self._write(b" ", 0.05)
+
+    def _continues(self) -> None:
+        self._write(b"HTTP/1.1 100 Continue\r\n\r\n", 0.05)
+
+    def _redirect(self) -> None:
+        self.send_response(302)
+        self.send_header("Location", f"{self.elsewhere}/embeddings")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+
+@pytest.fixture
+def hostile(monkeypatch: pytest.MonkeyPatch, server: FakeProvider) -> Iterator[Callable[..., dict[str, Any]]]:
+    """Put a hostile server in the provider's place; returns what it counts."""
+    servers = []
+
+    def start(way: str, **given: Any) -> dict[str, Any]:
+        log: dict[str, Any] = {"requests": 0, "sent": 0}
+        servers.append(LocalServer(HostileHandler, way=way, server_log=log, **given))
+        monkeypatch.setenv("OPENAI_BASE_URL", servers[-1].endpoint)
+        log["endpoint"] = servers[-1].endpoint
+        return log
+
+    yield start
+    for started in servers:
+        started.close()
+
+
+@pytest.mark.parametrize("way", ["endless", "chunked"])
+def test_an_endless_answer_is_refused_after_what_an_answer_can_need(
+    hostile: Callable[..., dict[str, Any]], way: str
+) -> None:
+    log = hostile(way)
+    encoder = model("openai")
+    with pytest.raises(EmbarkError, match=r"answers with more than [\d,]+ bytes: check the address"):
+        encoder.embed(texts(encoder, ["a"]))
+    assert log["requests"] == 1  # the same server would send the same again
+    assert log["sent"] < 64 << 20  # what the sockets hold beyond the limit
+
+
+@pytest.mark.parametrize("way", ["trickle", "slow_headers", "continues", "endless_refusal"])
+def test_an_answer_that_trickles_ends_with_the_time_of_a_try(
+    hostile: Callable[..., dict[str, Any]], way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api, "ATTEMPT", 0.5)
+    monkeypatch.setattr(api, "DEADLINE", 1.2)
+    log = hostile(way)
+    encoder = model("openai")
+    began = time.monotonic()
+    with pytest.raises(EmbarkError):
+        encoder.embed(texts(encoder, ["a"]))
+    assert time.monotonic() - began < 20
+    assert 1 <= log["requests"] <= 4
+
+
+def test_a_redirect_to_another_origin_is_not_followed(hostile: Callable[..., dict[str, Any]]) -> None:
+    other = hostile("endless")
+    log = hostile("redirect", elsewhere=other["endpoint"])
+    encoder = model("openai")
+    with pytest.raises(EmbarkError, match=rf"redirects to {other['endpoint']}, which is not asked"):
+        encoder.embed(texts(encoder, ["a"]))
+    assert (log["requests"], other["requests"]) == (1, 0)

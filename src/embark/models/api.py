@@ -38,7 +38,11 @@ CUT = 1  # version of `_cut`, in the options of models whose texts are cut here
 PIECE = re.compile(rb" ?(?:[A-Z]?[a-z]{1,3}|[A-Z])|[0-9]{1,3}|[ \t]{1,4}|.", re.DOTALL)  # rarely more than one token
 LARGEST_REQUEST = 16 << 20  # bytes; an item that is larger goes alone
 DEADLINE = 900.0  # seconds for a request, with all its tries
+ATTEMPT = 300.0  # seconds for one try, until the last byte of its answer
 JITTER = 0.5
+LARGEST_WORDS = 1 << 16  # bytes of an answer besides its numbers, for each item
+BYTES_PER_NUMBER = 32  # of a vector, written as text
+MOST_DIMENSIONS = 1 << 13  # of a model whose dimension is not known
 LONGEST_MESSAGE = 500  # characters of a provider's answer
 BAD_INPUT = (400, 413, 422)  # HTTP statuses that a single item of many can cause
 
@@ -232,8 +236,7 @@ class Remote(Encoder):
             request.add_unredirected_header("Authorization", f"Bearer {key}")
         self.pace.take(sum(item.tokens for item in items))
         try:
-            with http.send(request) as answer:
-                page = http.receive(answer)
+            page = http.post(request, most=self._largest_answer(len(items)), seconds=ATTEMPT)
         except TemporaryFailure as failure:
             self.pace.hold(failure.wait or 0.0)
             message = _provider_message(failure.page)
@@ -242,6 +245,10 @@ class Remote(Encoder):
         except Refused as refused:
             raise self._refusal(refused, key, items) from None
         return self._outputs(page, items, key)
+
+    def _largest_answer(self, items: int) -> int:
+        """Bytes that an answer about so many items can need, generously: numbers as text, and words around them."""
+        return LARGEST_WORDS * (16 + items) + BYTES_PER_NUMBER * items * (self.dim or MOST_DIMENSIONS)
 
     def _outputs(self, page: bytes, items: Sequence[RequestItem], key: str) -> list[tuple[int, Any]]:
         """The finite vectors in an answer about these items, with their positions; at least one."""
