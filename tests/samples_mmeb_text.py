@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -88,9 +89,7 @@ def instructed(graded: bool, texts: Texts | None = None) -> dict[str, bytes]:
         {"_id": f"d-{one}", "title": one.title(), "text": f"is {one}\u2028indeed{texts.suffix}"}
         for one in texts.documents
     ]
-    judged = [
-        {"query-id": one, "corpus-id": f"d-{right}", "score": 2 if graded else 1} for one, right in texts.pairs
-    ]
+    judged = [{"query-id": one, "corpus-id": f"d-{right}", "score": 2 if graded else 1} for one, right in texts.pairs]
     judged += [
         {"query-id": "red", "corpus-id": f"d-{one}", "score": score} for one, score in (("green", 1), ("blue", 0))
     ]
@@ -305,3 +304,35 @@ def publish_pages(hub: FakeHub, task: Task, size: Size = few) -> None:
     place = "data/{}-00000-of-00001.parquet" if visrag else "{}/test-00000-of-00001.parquet"
     files = {place.format(config): table(rows) for config, rows in tables.items()}
     hub.add(task.source.id, files, card=CARD if visrag else "")
+
+
+# ── judgements with faults ──
+
+
+def faulty(judged: str, seed: int = 5) -> dict[str, list[dict[str, Any]]]:
+    """Rows of queries, documents and qrels, whose texts are vectors; `judged` is binary, graded or gold.
+
+    Relevant documents are missing from the corpus, or have no text there; ids and judgements come twice; a query has
+    no text, and one has no relevant document.
+    """
+    chance = random.Random(seed)
+    names = [f"d{number}" for number in range(40)]
+
+    def vector() -> str:
+        return " ".join(f"{chance.gauss(0, 1):.3f}" for _ in range(4))
+
+    corpus = [{"_id": name, "text": vector() if number % 6 else ""} for number, name in enumerate(names[:30])]
+    corpus += [{"_id": name, "text": vector()} for name in ("d1", "d2", "d6")]  # d6 had no text the first time
+    queries: list[dict[str, Any]] = []
+    qrels: list[dict[str, Any]] = []
+    for number in range(12):
+        positives = chance.choices(names, k=chance.randint(1, 8)) if number != 4 else []
+        queries.append({"id": f"q{number}", "query": vector() if number != 7 else ""})
+        if judged == "gold":
+            name = "gold_ids" if number % 3 else "gold_ids_long"
+            queries[-1] |= {"gold_ids": [], "gold_ids_long": [], name: positives}
+        for name in positives:
+            grade = chance.choice((0, 1, 2, 3)) if judged == "graded" else 1
+            qrels.append({"q_id": f"q{number}", "p_id": name, "score": grade})
+    queries.append(dict(queries[0], query=vector()))  # an id twice is two queries
+    return {"queries": queries, "corpus": corpus, "qrels": [] if judged == "gold" else qrels}

@@ -13,7 +13,7 @@ from embark.data.readers import needed_files, read
 from embark.tasks import TASKS, mmeb
 from embark.types import Dataset, EmbarkError, Item, Media, Qrels, Task, Text
 from hub import FakeHub, client, tar
-from samples_mmeb_text import COLORS, instructed, lines, memories, publish_pages, publish_v3
+from samples_mmeb_text import COLORS, faulty, instructed, lines, memories, publish_pages, publish_v3, table
 
 EVERY = (*mmeb.TEXT, *mmeb.AGENT, *mmeb.DOCUMENTS)
 
@@ -46,6 +46,12 @@ def publish(hub: FakeHub, folder: str, files: dict[str, bytes], part: int = 1 <<
     whole = tar({f"text-tasks/{folder}/{path}": data for path, data in files.items()})
     parts = [whole[at : at + part] for at in range(0, len(whole), part)]
     hub.add(mmeb.HUB, {f"text_tasks/text_tasks.tar.part-{at:03}": data for at, data in enumerate(parts)}, mmeb.PINNED)
+
+
+def numbers(texts: list[str]) -> np.ndarray[Any, Any]:
+    """The numbers that each text holds; of other texts, one more than how often four letters occur."""
+    words = [text.split() if text[-1:].isdigit() else [1 + text.count(letter) for letter in "aeio"] for text in texts]
+    return np.array(words, np.float32)
 
 
 @pytest.fixture
@@ -146,10 +152,46 @@ def test_judged_documents_that_are_lost_are_told(hub: FakeHub) -> None:
     files = instructed(True) | {"corpus.jsonl": lines([{"_id": "d-red", "text": "red"}])}
     publish(hub, "FollowIR/core17-instructions", files)
     data = opened(row("FollowIR_core17-instructions"))
-    assert data.skipped == ("3 relevant documents that are not in the corpus, such as d-green",)
+    lost = "3 relevant documents are not in the corpus, or have no text there, and cannot be retrieved: d-green, d-blue"
+    assert data.skipped == (lost,)
     assert relevant(data) == {"red": {"d-red": 2}, "green": {}, "blue": {}}
     [result] = embark.evaluate("embark/random", [row("FollowIR_core17-instructions")], show_progress=False).results
-    assert result.score == pytest.approx(1 / 3)  # queries without a relevant document are misses
+    ideal = 2 + 1 / np.log2(3)  # the one document is first; the missing one of grade 1 stays in the ideal ranking
+    assert result.score == pytest.approx(2 / ideal / 3)  # the queries whose documents are lost are misses
+
+
+@pytest.mark.parametrize(
+    ("judged", "seed", "ndcg_at_5"),
+    [
+        ("binary", 5, 0.1958000894185213),
+        ("binary", 6, 0.12419085757979338),
+        ("graded", 5, 0.08235651279758593),
+        ("graded", 6, 0.15054790679149344),
+        ("gold", 5, 0.1958000894185213),
+        ("gold", 6, 0.12419085757979338),
+    ],
+)
+def test_faulty_judgements_score_as_in_the_code_of_mmeb(hub: FakeHub, judged: str, seed: int, ndcg_at_5: float) -> None:
+    """Scores of VLM2Vec's own code for the same rows.
+
+    Its complex_text_retrieve.py read them, and its metrics.py (6e1e1d4) scored them: `evaluate`, and for grades
+    `ndcg_at_k`, since `evaluate` passes the documents through a set before it pairs them with their grades.
+    """
+    rows = faulty(judged, seed)
+    if judged == "gold":
+        task = row("BRIGHT_biology")
+        files = {
+            "examples/biology-0.parquet": table(rows["queries"]),
+            "documents/biology-0.parquet": table(rows["corpus"]),
+        }
+        publish(hub, "BRIGHT", files)
+    else:
+        task = row("R2MED_Biology")
+        files = {"query.jsonl": lines(rows["queries"]), "corpus.jsonl": lines(rows["corpus"])}
+        publish(hub, "R2MED/Biology", files | {"qrels.jsonl": lines(rows["qrels"])})
+    model = embark.encoder(text=numbers, name="test/numbers")
+    [result] = embark.evaluate(model, [task], show_progress=False).results
+    assert result.score == pytest.approx(ndcg_at_5, abs=1e-9)
 
 
 # ── agents ──

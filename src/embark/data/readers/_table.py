@@ -282,6 +282,18 @@ def content_columns(columns: Mapping[str, str], prefix: str = "") -> dict[Modali
     return {kind: columns[prefix + kind] for kind in ORDER if prefix + kind in columns}
 
 
+def rows_of_grades(query: Array, grade: Array, queries: int) -> Array | None:
+    """The grades of each query as a row, filled up with 0; None where there are none."""
+    if not len(query):
+        return None
+    order = np.argsort(query, kind="stable")
+    counts = np.bincount(query, minlength=queries)
+    column = np.arange(len(query)) - np.repeat(np.cumsum(counts) - counts, counts)
+    out = np.zeros((queries, counts.max()), grade.dtype)
+    out[query[order], column] = grade[order]
+    return out
+
+
 def first_few(names: Iterable[str]) -> str:
     """The first few names, and how many more there are."""
     return listed(list(names), NAMED)

@@ -24,7 +24,16 @@ from embark.data.fetch import Hub
 from embark.data.layout import NoFiles
 from embark.data.lazy_items import Names, decoded, same_type
 from embark.data.readers import _table
-from embark.data.readers._table import CONTENT, Table, TableFiles, content_columns, first_few, open_split, subset_kind
+from embark.data.readers._table import (
+    CONTENT,
+    Table,
+    TableFiles,
+    content_columns,
+    first_few,
+    open_split,
+    rows_of_grades,
+    subset_kind,
+)
 from embark.data.rows import FilesBySource, split_files
 from embark.types import MODALITIES, Array, Dataset, EmbarkError, Matches, Option, Qrels, Side, Task
 
@@ -229,7 +238,7 @@ def _judgements(table: Table, queries: IdentifiedSide, documents: IdentifiedSide
         _, name = np.unique(np.array(table.values(document_column), str), return_inverse=True)
         outside = np.flatnonzero((query >= 0) & (document == UNKNOWN) & (grade > 0))
         outside = _distinct(outside, query, name, grade)
-        truth = replace(truth, outside=_rows_of_grades(query[outside], grade[outside], len(queries.side)))
+        truth = replace(truth, outside=rows_of_grades(query[outside], grade[outside], len(queries.side)))
     return truth, warnings
 
 
@@ -239,18 +248,6 @@ def _distinct(rows: Array, query: Array, document: Array, grade: Array) -> Array
     pair = query[falling] * (1 + document.max(initial=0)) + document[falling]
     _, largest = np.unique(pair, return_index=True)
     return np.sort(falling[largest])
-
-
-def _rows_of_grades(query: Array, grade: Array, queries: int) -> Array | None:
-    """The grades of each query as a row, filled up with 0; None where there are none."""
-    if not len(query):
-        return None
-    order = np.argsort(query, kind="stable")
-    counts = np.bincount(query, minlength=queries)
-    column = np.arange(len(query)) - np.repeat(np.cumsum(counts) - counts, counts)
-    out = np.zeros((queries, counts.max()), grade.dtype)
-    out[query[order], column] = grade[order]
-    return out
 
 
 def _unknown_ids(table: Table, query: Array, document: Array) -> tuple[str, ...]:

@@ -23,10 +23,11 @@ from embark.data import items
 from embark.data.fetch import Hub
 from embark.data.readers import _mmeb
 from embark.data.readers._mmeb import ArchiveFolder, json_list
+from embark.data.readers._table import first_few, rows_of_grades
 from embark.data.rows import Archive, open_archive
 from embark.types import Dataset, EmbarkError, Item, Part, Qrels, Task, Text
 
-VERSION = 1
+VERSION = 2
 
 QUERY_ID = ("_id", "id", "qid", "query_id", "query-id")
 QUERY = ("text", "query", "query_content", "short_query")
@@ -62,7 +63,8 @@ def texts(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     for row in folder.table(tables["queries"]).records():
         name = _id(row, QUERY_ID)
         if qrels is None:
-            grades = dict.fromkeys(map(str, json_list(_first_filled(row, GOLD))), 1.0)
+            gold = json_list(_first_filled(row, GOLD))
+            grades = {str(document): 1.0 for document in gold if document is not None}
         else:
             grades = qrels.get(name, {})
         queries.append(GradedQuery(name, _query_item(task, row, _text(row, QUERY)), grades))
@@ -174,7 +176,7 @@ def _first_filled(row: Row, names: Sequence[str]) -> Any:
     """The value of the first of these columns that the row fills; it must have one of them."""
     if not set(names) & set(row):
         raise EmbarkError(f"A row has none of the columns {', '.join(names)}; it has {', '.join(row)}.")
-    return next((row[name] for name in names if row.get(name) not in (None, "")), None)
+    return next((row[name] for name in names if row.get(name) not in (None, "", [])), None)
 
 
 def _text(row: Row, names: Sequence[str]) -> str:
@@ -257,35 +259,48 @@ def _read_tsv(lines: Iterable[str]) -> Grades:
 
 
 def _grades(judgements: Iterable[tuple[str, str, float]]) -> Grades:
-    """The grades by query and document; of a pair that is judged twice, the larger grade counts."""
+    """The grades above zero by query and document; of a pair that is judged twice, the last such grade counts."""
     qrels: Grades = {}
     for query, document, grade in judgements:
         if not math.isfinite(grade):
             raise EmbarkError(f"The grade of document {document} for query {query} is {grade}. Mend the data.")
-        grades = qrels.setdefault(query, {})
-        grades[document] = max(grade, grades.get(document, grade))
+        if grade > 0:
+            qrels.setdefault(query, {})[document] = grade
     return qrels
 
 
 def _retrieval(
     task: Task, queries: Sequence[GradedQuery], documents: Mapping[str, Item], warnings: Iterable[str] = ()
 ) -> Dataset:
-    """Judgements as MMEB uses them: grades above zero count, and a query without any scores zero."""
+    """The dataset as MMEB scores it: a query without a relevant document scores zero, and one without text is left out.
+
+    Relevant documents that the corpus has not, or has without text, stay in the ideal ranking.
+    """
+    empty = items.text("")
+    without_text = [query.id for query in queries if query.item == empty]
+    queries = [query for query in queries if query.item != empty]
     if not queries or not documents:
         raise EmbarkError(f"Task {task.name} has {len(queries)} queries and {len(documents)} documents.")
     positions = {name: position for position, name in enumerate(documents)}
     query_items: dict[str, Item] = {}
-    rows: list[tuple[int, int, float]] = []
-    missing: list[str] = []
+    judged: list[tuple[int, int, float]] = []  # query, document, grade
+    missing: list[tuple[int, str, float]] = []  # query, id of a document outside the corpus, grade
     for number, query in enumerate(queries):
         query_items[query.id if query.id not in query_items else f"{query.id}#{number}"] = query.item  # ids may repeat
-        relevant = {document: grade for document, grade in query.grades.items() if grade > 0}
-        missing += [document for document in relevant if document not in positions]
-        judged = [(number, positions[name], grade) for name, grade in relevant.items() if name in positions]
-        rows += judged or [(number, 0, 0.0)]  # a judgement of grade zero keeps the query among the scored ones
-    query_rows, document_rows, grades = (np.array(column) for column in zip(*rows, strict=True))
-    whole = grades.astype(np.int64)
-    truth = Qrels(query_rows, document_rows, whole if (whole == grades).all() else grades)
+        inside = [(number, positions[name], grade) for name, grade in query.grades.items() if name in positions]
+        judged += inside or [(number, 0, 0.0)]  # a judgement of grade zero keeps the query among the scored ones
+        missing += [(number, name, grade) for name, grade in query.grades.items() if name not in positions]
+    query_rows, document_rows, grades = (np.array(column) for column in zip(*judged, strict=True))
+    missing_rows = np.array([number for number, _, _ in missing], np.int64)
+    missing_grades = np.array([grade for _, _, grade in missing])
+    if not (grades % 1).any() and not (missing_grades % 1).any():
+        grades, missing_grades = grades.astype(np.int64), missing_grades.astype(np.int64)
+    outside = rows_of_grades(missing_rows, missing_grades, len(queries))
+    if without_text:
+        warnings = (*warnings, f"left out {len(without_text)} queries without text: {first_few(without_text)}")
     if missing:
-        warnings = (*warnings, f"{len(missing)} relevant documents that are not in the corpus, such as {missing[0]}")
+        names = first_few(dict.fromkeys(name for _, name, _ in missing))
+        lost = "relevant documents are not in the corpus, or have no text there, and cannot be retrieved"
+        warnings = (*warnings, f"{len(missing)} {lost}: {names}")
+    truth = Qrels(query_rows, document_rows, grades, outside=outside)
     return Dataset({"query": items.side(query_items), "document": items.side(documents)}, truth, tuple(warnings))
