@@ -275,13 +275,13 @@ def embark_side(folder: Path, encode: HashEncoder) -> dict[str, Any]:
     if run.skipped:
         raise SystemExit(str(run.skipped))
     scores = {result.task: result.records[0].metrics[METRICS[result.task][1]] for result in run.results}
-    return side_report("embark", encode, seconds, scores)
+    return side_report(embark.__version__, encode, seconds, scores)
 
 
-def side_report(name: str, encode: HashEncoder, seconds: float, scores: dict[str, float]) -> dict[str, Any]:
+def side_report(release: str, encode: HashEncoder, seconds: float, scores: dict[str, float]) -> dict[str, Any]:
     """What a side measured itself."""
     counts = {"items": encode.items, "calls": encode.calls, "seconds": seconds}
-    return {"version": version(name), **counts, "scores": scores}
+    return {"version": release, **counts, "scores": scores}
 
 
 # ── mteb ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -309,7 +309,8 @@ def mteb_side(folder: Path, encode: HashEncoder) -> dict[str, Any]:
     results = mteb.evaluate(Model(), mteb_tasks(folder))
     seconds = time.perf_counter() - start
     by_name = {result.task_name: result.scores["test"][0] for result in results.task_results}
-    return side_report("mteb", encode, seconds, {name: by_name[name][metric] for name, (metric, _) in METRICS.items()})
+    scores = {name: by_name[name][metric] for name, (metric, _) in METRICS.items()}
+    return side_report(version("mteb"), encode, seconds, scores)
 
 
 def mteb_tasks(folder: Path) -> list[Any]:
