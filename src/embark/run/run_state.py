@@ -24,15 +24,20 @@ STALE = 15.0  # seconds without a new state, after which a run counts as killed
 
 @contextmanager
 def state_file(settings: Settings, id: str, state: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
-    """A block during which a thread writes the state of a run; a home that cannot be written is left alone."""
+    """A block during which a thread writes the state of a run, from when its home is there.
+
+    A run that fails before it stored anything leaves no home behind; a home that cannot be written is left alone.
+    """
     path = settings.home / "runs" / f"{id}.json"
     started = time.time()
     ended = Event()
 
     def write(is_over: bool) -> None:
+        if not settings.home.is_dir():
+            return
         with suppress(Exception):  # a page is no reason to fail
             facts = {"id": id, "pid": os.getpid(), "started": started, "updated": time.time(), "ended": is_over}
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(exist_ok=True)
             part = path.with_suffix(".part")
             part.write_text(json.dumps({**facts, **state()}), encoding="utf-8")
             part.replace(path)
@@ -50,8 +55,7 @@ def state_file(settings: Settings, id: str, state: Callable[[], Mapping[str, Any
     finally:
         ended.set()
         writer.join()
-        if settings.home.is_dir():  # not where the run failed before it wrote anything
-            write(True)
+        write(True)
 
 
 def activity_state(activity: Activity) -> dict[str, Any]:
