@@ -193,6 +193,7 @@ def test_the_state_of_a_run_is_served_while_it_goes(servers: list[embark.PageSer
         return list(json.loads(text)[1]["live"])
 
     assert states() == []
+    settings.home.mkdir(exist_ok=True)
     with state_file(settings, "abc", lambda: {"title": "<b>model</b>", "scores": [["model", "task", "1.0"]]}):
         for _ in range(100):
             if states():
