@@ -8,7 +8,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal
 # Compiled files are kept, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run test test-all lint types docs gallery notebooks site wheel sbom clean
+.PHONY: run test test-all record compare-recording lint types docs gallery notebooks site wheel sbom clean
 
 run: $(VENV)/.run
 	$(BIN)/embark run
@@ -21,6 +21,15 @@ test: $(VENV)/.test lint types
 test-all: $(VENV)/.test-all
 	$(PYTEST) -m "slow and not torchvision"
 	PYTHONPATH=$(VENV)/vision $(PYTEST) -m torchvision tests/models
+
+# Every score, interval, fingerprint and vector key that this commit makes; see tests/recording.
+FILE ?= build/recording.parquet
+record: $(VENV)/.test
+	PYTHONPATH=tests $(BIN)/python -m recording write $(FILE)
+
+# The same once more, held against a recording: every difference is named.
+compare-recording: $(VENV)/.test
+	PYTHONPATH=tests $(BIN)/python -m recording compare $(FILE)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -1,7 +1,8 @@
 """How near the engine comes to its ceilings: each stage alone, all together, and bare loops of the same work.
 
 python benchmarks/pipeline.py [--only image,cuda,mixed,text,video,audio,run,ranks] [--size b32] [--items N]
-                              [--device auto] [--dtype bfloat16] [--workers N] [--quick] [--json]
+                              [--device auto] [--dtype bfloat16] [--stored-dtype float32] [--workers N] [--quick]
+                              [--json]
 
 CLIPs of true size with random weights embed JPEGs of 640 × 480 (`image` by Pillow, `cuda` on the GPU, `mixed` there in
 several sizes), captions and films that are made on the spot; sounds go to a small function. Pictures for the GPU are
@@ -98,6 +99,7 @@ def main() -> int:
     parser.add_argument("--items", type=int, help="pictures; eight times as many texts")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--dtype", help="of the forward pass (bfloat16 with CUDA, else float32)")
+    parser.add_argument("--stored-dtype", default="float32", help="of the vectors in the store")
     parser.add_argument("--workers", type=int, default=load_settings().workers)
     parser.add_argument("--quick", action="store_true", help="a tiny model and few items")
     parser.add_argument("--json", action="store_true")
@@ -113,7 +115,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         for size in ("tiny",) if args.quick else args.size.split(","):
             dtype = args.dtype or ("bfloat16" if cuda else "float32")
-            bench = Bench(Path(name, size), size, device, dtype, args.workers, items, args.quick)
+            bench = Bench(Path(name, size), size, device, dtype, args.stored_dtype, args.workers, items, args.quick)
             for part in args.only.split(","):
                 if part != "ranks":
                     report["parts"][f"{size} {part}"] = getattr(bench, part)()
@@ -152,11 +154,14 @@ def best_rate(count: int, work: Callable[[], object], turns: int = 2) -> float:
 class Bench:
     """A model and the items that it embeds."""
 
-    def __init__(self, folder: Path, size: str, device: str, dtype: str, workers: int, items: int, quick: bool) -> None:
+    def __init__(
+        self, folder: Path, size: str, device: str, dtype: str, stored: str, workers: int, items: int, quick: bool
+    ) -> None:
         self.folder = folder
         self.size = size
         self.device = device
         self.dtype = dtype
+        self.stored = stored
         self.workers = workers
         self.items = items // 2 if size == "l14" else items  # it is several times as slow as the others
         self.quick = quick
@@ -180,7 +185,8 @@ class Bench:
 
     def model(self, **options: Any) -> Encoder:
         """The CLIP, as embark loads it."""
-        return get_model(f"dual:{self.checkpoint}", device=self.device, dtype=self.dtype, **options)
+        precisions = {"dtype": self.dtype, "stored_dtype": self.stored}
+        return get_model(f"dual:{self.checkpoint}", device=self.device, **precisions, **options)
 
     # ── stages ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -200,7 +206,7 @@ class Bench:
         batches = [values[start : start + self.batch] for start in range(0, len(values), self.batch)]
         vectors = np.concatenate([np.asarray(encoder.embed(batch)) for batch in batches])
         rates["forward"] = best_rate(len(few), lambda: [encoder.embed(batch) for batch in batches], self.turns)
-        matrix = np.tile(vectors, (-(-len(items) // len(vectors)), 1))[: len(items)].astype(np.float16)
+        matrix = np.tile(vectors, (-(-len(items) // len(vectors)), 1))[: len(items)].astype(self.stored)
         keys = np.frombuffer(np.random.default_rng(0).bytes(32 * len(items)), "V32")
         rates["write"] = best_rate(len(items), lambda: self._write(keys, matrix))
         return rates | self.engine_rates(encoder, make, items)

@@ -21,9 +21,11 @@ from pathlib import Path
 import numpy as np
 
 from embark.data.items import KEY
+from embark.engine.check import check_vectors
 from embark.engine.sink import Sink
+from embark.evaluators.similarity import as_float32
 from embark.store import Store
-from embark.types import Array
+from embark.types import Array, ModelCard
 
 
 def main() -> None:
@@ -38,7 +40,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
         figures = vectors(Path(folder), args.rows, args.dim) | lookups(Path(folder), args.keys)
         figures |= sinking(Path(folder), args.keys) | growing(Path(folder), args.keys)
-        figures |= checking(Path(folder))
+        figures |= checking(Path(folder)) | precisions(Path(folder), args.rows, args.dim)
     if args.json:
         print(json.dumps(figures))
     else:
@@ -77,6 +79,33 @@ def vectors(folder: Path, rows: int, dim: int, commits: int = 10) -> dict[str, f
         gathered, taken = alternate(lambda v=view: v[:], lambda p=places: np.take(matrix, p, axis=0))
         result |= {f"gather {name} MB/s": matrix.nbytes / 1e6 / gathered, f"gather {name} ÷ np.take": taken / gathered}
     return result
+
+
+def precisions(folder: Path, rows: int, dim: int, batch: int = 1024) -> dict[str, float]:
+    """What storing vectors in float32 costs against float16: from float32 batches to the disk, and back to float32."""
+    rng = np.random.default_rng(5)
+    keys, matrix = random_keys(rng, rows), rng.standard_normal((rows, dim), np.float32)
+    numbers = iter(range(99))
+
+    def write(stored: str, place: Path) -> None:
+        card = ModelCard("test/stored", "1", "functions", ("text",), dim, stored=stored)
+        with Store(place).space("ab").writer() as writer, Sink(writer) as target:
+            for start in range(0, rows, batch):
+                part = slice(start, min(start + batch, rows))
+                target.put(keys[part], check_vectors(matrix[part], card, range(part.start, part.stop), str))
+
+    figures = {}
+    places = {stored: folder / f"precision {stored}" for stored in ("float32", "float16")}
+    for stored, place in places.items():
+        write(stored, place)
+        size = sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
+        figures[f"{stored} bytes a vector"] = size / rows
+    anew = (lambda stored=stored: write(stored, folder / f"{stored} {next(numbers)}") for stored in places)
+    wide, narrow = alternate(*anew)
+    figures["write float16 ÷ float32"] = narrow / wide
+    spaces = [Store(place).space("ab") for place in places.values()]
+    wide, narrow = alternate(*(lambda space=space: as_float32(space.read(keys)[:]) for space in spaces))
+    return figures | {"read float16 ÷ float32": narrow / wide}
 
 
 def lookups(folder: Path, count: int) -> dict[str, float]:

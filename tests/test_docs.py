@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import zlib
 from pathlib import Path
 
 import pytest
-from PIL import Image
 from typer.testing import CliRunner
 
 import embark
+import shown_data
 from embark.cli import app
 from embark.data.readers import READERS
 from embark.engine.rates import MEASURED
@@ -20,8 +19,7 @@ from embark.models import MODELS as CARDS
 from embark.models.providers import PROVIDERS
 
 DOCS = Path(__file__).parents[1] / "docs"
-DATA = (DOCS / "data.md").read_text(encoding="utf-8")
-TOML = "\n".join(re.findall(r"```toml\n(.*?)```", DATA, flags=re.S))
+DATA = shown_data.PAGE
 MODELS = (DOCS / "models.md").read_text(encoding="utf-8")
 ANALYSES = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("analysis.md", "analysis-vectors.md"))
 WALK = re.findall(r"```python\n(.*?)```", (DOCS / "python.md").read_text(encoding="utf-8"), flags=re.S)
@@ -36,16 +34,8 @@ PYTHON = re.findall(r"```python\n(.*?)```", DATA + MODELS + ANALYSES + TRAINING 
 
 @pytest.fixture
 def shown(elsewhere: Path) -> None:
-    """The tables of the page in the working folder, with a picture for every file that they name."""
-    for path, text in re.findall(r"^`([\w/.-]+)`:\n\n```(?:csv|jsonl)\n(.*?)```", DATA, flags=re.S | re.M):
-        table = Path(path)
-        table.parent.mkdir(parents=True, exist_ok=True)
-        table.write_text(text)
-        for name in re.findall(r"[\w/-]+\.png", text):
-            picture = table.parent / name
-            picture.parent.mkdir(parents=True, exist_ok=True)
-            Image.new("RGB", (16, 16), "#%06x" % (zlib.crc32(name.encode()) & 0xFFFFFF)).save(picture)
-    Path("tasks.toml").write_text(TOML)
+    """What docs/data.md shows, in the working folder."""
+    shown_data.write(Path())
 
 
 @pytest.mark.parametrize("model", ["embark/random", "embark/handmade"])

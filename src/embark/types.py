@@ -399,7 +399,7 @@ class ModelCard:
     similarity: Literal["cosine", "dot", "maxsim"] = "cosine"
     fusion: Literal["sum", "unit-sum", "native"] | None = None  # how mixed items become one vector; None: they cannot
     dtype: str = "float32"  # of the forward pass
-    stored: Literal["float16", "float32", "uint8"] = "float16"  # bytes: the texts of generators
+    stored: Literal["float16", "float32", "uint8"] = "float32"  # of vectors on disk; uint8: the texts of generators
     frames: int = 8  # taken evenly from a video, both ends included
     sample_rate: int = 16_000
     pixels: Literal["pillow", "cuda"] = "pillow"  # what decodes and resizes JPEGs

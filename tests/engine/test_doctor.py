@@ -170,7 +170,7 @@ class FailsLater(Tiny):
 
 
 class TooLarge(Tiny):
-    card = ModelCard("tiny/large", "1", "own", ("text",), dim=16, instructed=True)
+    card = ModelCard("tiny/large", "1", "own", ("text",), dim=16, instructed=True, stored="float16")
 
     def embed(self, batch: Sequence[list[int]]) -> Array:
         return super().embed(batch) * 1e6
@@ -197,7 +197,7 @@ class TooLarge(Tiny):
         (RandomLengths, "text: deterministic", "sampling is on"),
         (ReversedLater, "text: order", "rows of a batch of 16 come back in another order"),
         (FailsLater, "text: embeds", "eight at most"),
-        (TooLarge, "text: finite", "beyond the range of float16 (set stored='float32' on its card) for 'a red circle"),
+        (TooLarge, "text: finite", "beyond the range of float16 (store them as float32) for 'a red circle"),
     ],
 )
 def test_planted_faults_are_found_and_named(model: type[Tiny], check: str, words: str) -> None:

@@ -49,6 +49,24 @@ def test_a_loader_may_be_named_for_a_folder(bert: Path) -> None:
     assert (card.name, card.revision) == ("local/text:my-bert", folder_revision(bert))
 
 
+def test_vectors_are_stored_in_float32_unless_another_precision_is_asked_for() -> None:
+    single, half = (get_model("embark/pocket", stored_dtype=dtype).card for dtype in (None, "float16"))
+    assert (single.stored, half.stored) == ("float32", "float16")
+    assert (single.name, half.name) == ("embark/pocket", "embark/pocket (float16 vectors)")
+    assert get_model("embark/pocket", stored_dtype="float32").card == single
+    assert fingerprint(single) != fingerprint(half)
+    with pytest.raises(EmbarkError, match="cannot be stored as 'int8'; known precisions: float32 and float16"):
+        get_model("embark/pocket", stored_dtype="int8")
+
+
+def test_a_model_stored_in_half_precision_is_found_by_the_name_of_its_results() -> None:
+    loading = embark.Loading(stored_dtype="float16")
+    assert embark.evaluate("embark/random", TASK, loading=loading, show_progress=False).embedded
+    again = embark.evaluate("embark/random (float16 vectors)", TASK, rescore=True, show_progress=False)
+    assert (again.embedded, again.computed) == (0, 1)
+    assert embark.evaluate("embark/random", TASK, show_progress=False).embedded
+
+
 @pytest.mark.slow
 def test_another_precision_has_results_of_its_own(bert: Path) -> None:
     full, half = (get_model(str(bert), device="cpu", dtype=dtype) for dtype in (None, "bfloat16"))

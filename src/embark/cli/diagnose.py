@@ -20,6 +20,7 @@ from embark.cli.output import (
     ResultsFolder,
     Save,
     Select,
+    StoredPrecision,
     StorePlace,
     TaskNames,
     Trust,
@@ -55,6 +56,7 @@ def omni(
     protocol: ProtocolName = None,
     device: Device = "auto",
     dtype: Precision = None,
+    stored_dtype: StoredPrecision = None,
     trust: Trust = None,
     offline: Offline = False,
     save: Save = False,
@@ -82,7 +84,7 @@ def omni(
         figures=figures,
         method=method,
         protocol=protocol,
-        loading=embark.Loading(device=device, dtype=dtype, trust=trust),
+        loading=embark.Loading(device=device, dtype=dtype, trust=trust, stored_dtype=stored_dtype),
         settings=settings,
     )
     if save:
@@ -105,6 +107,7 @@ def ark(
     figures: Figures = "svg",
     device: Device = "auto",
     dtype: Precision = None,
+    stored_dtype: StoredPrecision = None,
     trust: Trust = None,
     offline: Offline = False,
     save: Save = False,
@@ -139,7 +142,7 @@ def ark(
         out=out,
         figures=figures,
         settings=settings,
-        loading=embark.Loading(device, dtype, trust=trust),
+        loading=embark.Loading(device, dtype, trust=trust, stored_dtype=stored_dtype),
     )
     if save:
         say(f"kept: {embark.save_report(diagnosis, settings=settings)}")

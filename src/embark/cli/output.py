@@ -80,6 +80,10 @@ Device = Annotated[
 Precision = Annotated[
     str | None, typer.Option("--dtype", metavar="TYPE", help="float32, bfloat16, float16 (default: the card's).")
 ]
+StoredPrecision = Annotated[
+    str | None,
+    typer.Option("--stored-dtype", metavar="TYPE", help="Of vectors on disk: float32 (default), or float16."),
+]
 Compile = Annotated[
     Any,
     typer.Option(

@@ -18,6 +18,7 @@ from embark.cli.output import (
     Pixels,
     Precision,
     ProtocolName,
+    StoredPrecision,
     StorePlace,
     TaskNames,
     Trust,
@@ -77,6 +78,7 @@ def plan(
     parameters: Parameters = None,
     device: Device = "auto",
     dtype: Precision = None,
+    stored_dtype: StoredPrecision = None,
     pixels: Pixels = "auto",
     compile: Compile = False,
     trust: Trust = None,
@@ -123,7 +125,7 @@ def plan(
         limit=limit,
         seconds=seconds,
         settings=settings,
-        loading=embark.Loading(device, dtype, compile, trust, pixels=pixels),
+        loading=embark.Loading(device, dtype, compile, trust, pixels=pixels, stored_dtype=stored_dtype),
     )
     if style != "text":
         emit(report.table(), style, report.as_dict())

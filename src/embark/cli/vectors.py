@@ -19,6 +19,7 @@ from embark.cli.output import (
     ProtocolName,
     ResultsFolder,
     Select,
+    StoredPrecision,
     StorePlace,
     Trust,
     emit,
@@ -45,6 +46,7 @@ def export(
     protocol: ProtocolName = None,
     embed: Annotated[bool, typer.Option("--embed", help="Embed what is not stored, instead of refusing.")] = False,
     dtype: Precision = None,
+    stored_dtype: StoredPrecision = None,
     trust: Trust = None,
     offline: Offline = False,
     style: Format = "text",
@@ -64,7 +66,7 @@ def export(
         file,
         protocol=protocol,
         embed=embed,
-        loading=embark.Loading(dtype=dtype, trust=trust),
+        loading=embark.Loading(dtype=dtype, trust=trust, stored_dtype=stored_dtype),
         settings=embark.load_settings(home, results, offline=offline or None, store=store),
     )
     say(*written.notes)

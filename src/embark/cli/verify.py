@@ -21,6 +21,7 @@ from embark.cli.output import (
     ResultsFolder,
     Save,
     Select,
+    StoredPrecision,
     StorePlace,
     TaskNames,
     Trust,
@@ -53,6 +54,7 @@ def verify(
     batch_size: BatchSize = None,
     device: Device = "auto",
     dtype: Precision = None,
+    stored_dtype: StoredPrecision = None,
     pixels: Pixels = "auto",
     trust: Trust = None,
     offline: Offline = False,
@@ -87,7 +89,7 @@ def verify(
         limit=limit,
         run=not stored,
         batch_size=batch_size,
-        loading=embark.Loading(device, dtype, trust=trust, pixels=pixels),
+        loading=embark.Loading(device, dtype, trust=trust, pixels=pixels, stored_dtype=stored_dtype),
         settings=settings,
     )
     if save:

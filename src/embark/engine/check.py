@@ -72,7 +72,8 @@ def check_vectors(
         require(np.isfinite(largest), "NaN or infinite vectors")
         if card.kind == "embedder":
             require(largest > 0, "zero vectors")
-            require(in_range, f"vectors beyond the range of {card.stored} (set stored='float32' on its card)")
+            advice = " (store them as float32)" if card.stored == "float16" else ""
+            require(in_range, f"vectors beyond the range of {card.stored}{advice}")
     return stored if tokens else stored[0]
 
 

@@ -105,6 +105,7 @@ def get_model(
     settings: Settings | None = None,
     pixels: str = "auto",
     weights: bool = True,
+    stored_dtype: str | None = None,
 ) -> Encoder:
     """The encoder of that name, ready to embed. A name is a card's, a checkpoint folder's, or LOADER:SOURCE.
 
@@ -114,7 +115,7 @@ def get_model(
     `pixels="auto"` is Pillow's here, where no store is asked which of them it holds. Without `weights`, it prepares
     items, and embeds none.
     """
-    loading = Loading(device, dtype, compile, trust, settings, pixels, weights)
+    loading = Loading(device, dtype, compile, trust, settings, pixels, weights, stored_dtype)
     return cast(Encoder, _load("embedder", name, revision, loading))
 
 
@@ -291,6 +292,8 @@ def _load(kind: str, model: str | ModelCard, revision: str | None, loading: Load
         if card.loader in LOADERS and loader.extra not in ON_TORCH:
             raise EmbarkError(f"{name} has one precision, {card.dtype}; another is for models that run on torch.")
         card = replace(card, dtype=loading.dtype).with_name(lambda name: f"{name} ({loading.dtype})")  # stands apart
+    if kind == "embedder" and loading.stored_dtype not in (None, card.stored):  # a name of its own for its results
+        card = replace(card, stored=loading.stored_dtype).called(f"{card.name} ({loading.stored_dtype} vectors)")
     pixels = card.pixels if loading.pixels == "auto" else loading.pixels
     card = replace(card, pixels="pillow")
     devices = _devices(loader, card, loading)

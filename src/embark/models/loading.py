@@ -14,6 +14,7 @@ from embark.types import EmbarkError, Modality, ModelCard
 
 DTYPES = ("float32", "bfloat16", "float16")
 PIXELS = ("auto", "pillow", "cuda")
+STORED_DTYPES = ("float32", "float16")
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Loading:
     model's GPU, whose pixels differ a little, and so name another vector space. With "auto", a run keeps to the pixels
     of the vectors that are stored for a model, and takes the GPU's for a model without any. Without `weights`, a model
     renders and prepares items, and embeds none: large ones are then not read, or let go once they are loaded.
+    `stored_dtype` overrides the precision that an embedding model's vectors are stored in: "float32", or "float16" for
+    half the disk space. Vectors of another precision are another vector space.
     """
 
     device: str = "auto"
@@ -38,6 +41,7 @@ class Loading:
     settings: Settings | None = None
     pixels: str = "auto"
     weights: bool = True
+    stored_dtype: str | None = None
 
     def __post_init__(self) -> None:
         if self.compile not in (True, False, "auto"):
@@ -46,6 +50,9 @@ class Loading:
             raise EmbarkError(f"There are no pixels '{self.pixels}'; there are {', '.join(PIXELS)}.")
         if self.dtype not in (None, *DTYPES):
             raise EmbarkError(f"There is no precision '{self.dtype}'; there are {', '.join(DTYPES)}.")
+        if self.stored_dtype not in (None, *STORED_DTYPES):
+            known = " and ".join(STORED_DTYPES)
+            raise EmbarkError(f"Vectors cannot be stored as '{self.stored_dtype}'; known precisions: {known}.")
 
 
 class Loader(NamedTuple):

@@ -190,6 +190,8 @@ def _load_again(card: ModelCard, loading: Loading) -> Encoder:
     name = (card.keyed_as or card.name).removesuffix(CUDA_PIXELS)
     if loading.pixels == "auto":
         loading = replace(loading, pixels=card.pixels)
+    if loading.stored_dtype is None:
+        loading = replace(loading, stored_dtype=card.stored)
     plain = name.removesuffix(f" ({card.dtype})")
     if plain != name and loading.dtype is None:
         loading = replace(loading, dtype=card.dtype)

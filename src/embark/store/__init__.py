@@ -77,6 +77,11 @@ class Space:
     def __len__(self) -> int:
         return self._index.distinct()
 
+    def keys(self) -> Array:
+        """The distinct keys, in the order of their bytes."""
+        stored = sorted({key.tobytes() for segment in self._segments for key in segment.keys})
+        return np.frombuffer(b"".join(stored), KEY)
+
     def has(self, keys: Array) -> Array:
         """Which of the keys are stored."""
         return np.asarray(self._index(keys) >= 0)

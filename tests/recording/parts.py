@@ -1,0 +1,134 @@
+"""What a recording consists of. A part is run by the real command line, in a home of its own."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import hub as hubs
+import recording
+import rehearsal
+import shown_data
+from embark.data import emoji
+from rehearsal.stage import Stage, stage
+
+LONGEST = 1200  # seconds that a command may take
+GROUPS = ("animals & nature", "flags", "food & drink")
+OF_A_GROUP = 12  # emoji that a folder of own data has of each group
+
+
+def families(hub: hubs.FakeHub, place: Stage, benchmark: str) -> None:
+    """The rehearsal of a family: all its tasks, from a hub of this machine."""
+    rehearsal.publish(hub, benchmark)
+    _run(place, "rehearsal", "run", "-m", "embark/random", "-b", benchmark)
+
+
+def pocket(hub: hubs.FakeHub, place: Stage) -> None:
+    """What `make run` scores."""
+    _run(place, "embark", "run")
+
+
+def own(hub: hubs.FakeHub, place: Stage) -> None:
+    """A user's data: classes in folders, a table, sounds, a TOML file of every evaluator, the hub, frames in Python."""
+    data = place.root / "data"
+    shown_data.write(data)
+    _class_folders(data / "classes")
+    _table(data / "table")
+    _sounds(data / "sounds")
+    for folder in ("classes", "table", "sounds"):
+        _run(place, "embark", "run", "-m", "embark/pocket", "--folder", data / folder, *kinds(folder))
+    _run(place, "embark", "run", "-m", "embark/pocket", "--tasks-file", data / "tasks.toml")
+    pictures = [hubs.png(colour) for colour in ("red", "green", "blue", "white")]
+    table = hubs.parquet({"image": pictures, "caption": ["a red page", "a green page", "a blue page", "a white page"]})
+    hub.add("me/pages", {"data/test-00000-of-00001.parquet": table})
+    _run(place, "embark", "run", "-m", "embark/pocket", "--dataset", "me/pages")
+    _run(place, "recording.frames", data / "classes")
+
+
+def kinds(folder: str) -> tuple[str, ...]:
+    """All kinds of tasks that a folder makes."""
+    every = ("zeroshot", "probe") if folder == "classes" else ("retrieval", "reverse", "zeroshot", "probe")
+    return tuple(word for kind in every for word in ("--kind", kind))
+
+
+PARTS: dict[str, Callable[[hubs.FakeHub, Stage], None]] = {
+    "own": own,
+    "pocket": pocket,
+    **{
+        benchmark: partial(families, benchmark=benchmark)
+        for benchmark in ("MIEB(Multilingual)", "UniBench", "MMEB-V3", "OmniSET", "ARK")
+    },
+}
+
+
+def record(names: list[str], folder: Path, say: Callable[[str], None] = print) -> Iterator[recording.Fact]:
+    """The facts of these parts; they work in a folder, a home for each."""
+    for number, name in enumerate(names):
+        say(f"recording {name} …")
+        with _hub() as hub:
+            place = stage(hub, folder / str(number))
+            PARTS[name](hub, place)
+            yield from recording.facts(name, place.root / "results", place.root / "home" / "store")
+
+
+@contextmanager
+def _hub() -> Iterator[hubs.FakeHub]:
+    served = hubs.FakeHub()
+    served.page = 1000
+    try:
+        yield served
+    finally:
+        served.close()
+
+
+def _run(place: Stage, module: str, *words: object) -> None:
+    """A module's command line in a process of its own; what it prints to standard error where it fails."""
+    command = [sys.executable, "-m", module, *map(str, words)]
+    captured = {"capture_output": True, "text": True}
+    done = subprocess.run(command, cwd=place.root, env=place.environment, timeout=LONGEST, check=False, **captured)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command[2:])} ended with status {done.returncode}:\n{done.stderr}")
+
+
+# ── own data ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _symbols(group: str) -> list[emoji.Emoji]:
+    return [symbol for symbol in emoji.untoned() if symbol.group.casefold() == group][:OF_A_GROUP]
+
+
+def _class_folders(place: Path) -> None:
+    """Emoji of three groups, a folder each."""
+    for group in GROUPS:
+        folder = place / group.partition(" ")[0]
+        folder.mkdir(parents=True)
+        for symbol in _symbols(group):
+            (folder / f"{symbol.code}.png").write_bytes(symbol.art)
+
+
+def _table(place: Path) -> None:
+    """The same emoji in one folder, with captions and labels in a table."""
+    place.mkdir(parents=True)
+    with (place / "metadata.csv").open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["file", "caption", "label"])
+        for group in GROUPS:
+            for symbol in _symbols(group):
+                (place / f"{symbol.code}.png").write_bytes(symbol.art)
+                table.writerow([f"{symbol.code}.png", symbol.name, group])
+
+
+def _sounds(place: Path) -> None:
+    """Noises in two classes, with captions."""
+    place.mkdir(parents=True)
+    rows = []
+    for number in range(12):
+        (place / f"{number}.wav").write_bytes(hubs.wav(220.0 * (1 + number % 2) + number))
+        rows.append({"file": f"{number}.wav", "caption": f"tone {number}", "label": ("low", "high")[number % 2]})
+    (place / "metadata.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
