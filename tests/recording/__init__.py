@@ -139,8 +139,8 @@ def differences(before: Iterable[Fact], after: Iterable[Fact]) -> list[str]:
             lines.append(f"{part}: {name}: {_shown(one)} before, {_shown(other)} now")
     for (part, space, change), named in keys.items():
         distinct = list(dict.fromkeys(named))
-        more = ", …" if len(distinct) > SHOWN else ""
-        lines.append(f"{part}: {space}: {counted(len(distinct), 'vector')} {change}: {', '.join(distinct[:SHOWN])}{more}")
+        first = ", ".join(distinct[:SHOWN]) + ", …" * (len(distinct) > SHOWN)
+        lines.append(f"{part}: {space}: {counted(len(distinct), 'vector')} {change}: {first}")
     return lines
 
 
