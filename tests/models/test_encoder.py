@@ -171,7 +171,7 @@ OTHER: dict[str, Any] = {
     "dim": 3,
     "fusion": "sum",
     "dtype": "bfloat16",
-    "stored": "float32",
+    "stored": "float16",
     "frames": 4,
     "sample_rate": 48_000,
     "options": {"pooling": "mean"},

@@ -313,7 +313,7 @@ def test_a_preview_prices_what_is_missing_and_stores_nothing(tiny: embark.Encode
     [before], skipped = report.models, report.skipped
     assert skipped == ()
     assert [count.missing for count in before.plan.counts] == [6, 3]
-    assert before.bytes == [6 * (3 * 2 + 44), 3 * (3 * 2 + 44)]
+    assert before.bytes == [6 * (3 * 4 + 44), 3 * (3 * 4 + 44)]
     assert min(before.seconds) > 0
     assert not load_settings().store.exists()
     evaluate(tiny, tasks)

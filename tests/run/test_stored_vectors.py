@@ -41,7 +41,7 @@ def test_modalities_of_sides(tiny: embark.Encoder, pictures: Pictures) -> None:
     row = next(row for row in rows if row.evaluator == "zeroshot")
     found = Stored(tiny, load_settings()).task(row)
     assert found.parts[0].modalities == {"item": "image", "prompt": "text"}
-    assert (found.dim, found.itemsize, found.tokens) == (3, 2, 1.0)
+    assert (found.dim, found.itemsize, found.tokens) == (3, 4, 1.0)
 
 
 def test_what_is_missing_is_named_with_the_command(tiny: embark.Encoder, pictures: Pictures) -> None:

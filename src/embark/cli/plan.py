@@ -89,8 +89,7 @@ def plan(
 ) -> None:
     """Show what a run would embed, store and cost, without doing it.
 
-    Hub tasks are planned on their rows' counts unless --data is given. Seconds are measured on samples here; prices
-    and hours on other GPUs are estimated.
+    Hub tasks are planned on their rows' counts unless --data is given.
 
     \b
     embark plan -b 'MIEB(Multilingual)'

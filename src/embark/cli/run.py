@@ -151,8 +151,7 @@ def run(
     store: StorePlace = None,
     results: ResultsFolder = None,
 ) -> None:
-    """Evaluate models over tasks and print the table.
-    Without arguments: what embark.toml names here, else the pocket benchmark.
+    """Evaluate models over tasks: by default those of embark.toml, else Pocket.
 
     \b
     embark run -m embark/pocket -t 'Pocket*ZeroShot' --engine ray
