@@ -94,11 +94,15 @@ def _vectors(part: str, name: str, space: Any) -> Iterator[Fact]:
     for start in range(0, len(keys), BLOCK):
         block = keys[start : start + BLOCK]
         for key, vector in zip(block, space.read(block)[:], strict=True):
-            numbers = np.atleast_2d(vector).astype(np.float64)
-            direction = np.cos(np.arange(numbers.shape[1]) ** 2)
-            place = f"{name} {key.tobytes().hex()}"
-            yield Fact(part, f"{place} length", float(np.linalg.norm(numbers)))
-            yield Fact(part, f"{place} product", float((numbers @ direction).sum()))
+            yield from numbers(part, f"{name} {key.tobytes().hex()}", np.atleast_2d(vector))
+
+
+def numbers(part: str, name: str, matrix: Any) -> Iterator[Fact]:
+    """Two numbers that stand for a vector, or for the vectors of late interaction."""
+    exact = matrix.astype(np.float64)
+    direction = np.cos(np.arange(exact.shape[1]) ** 2)
+    yield Fact(part, f"{name} length", float(np.linalg.norm(exact)))
+    yield Fact(part, f"{name} product", float((exact @ direction).sum()))
 
 
 # ── files of recordings ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,9 @@ import shown_data
 from embark.data import emoji
 from rehearsal.stage import Stage, stage
 
+ROOT = Path(__file__).parents[2]
+MODEL_TESTS = ROOT / "tests" / "models"
+VISION = ROOT / ".venv" / "vision"
 LONGEST = 1200  # seconds that a command may take
 GROUPS = ("animals & nature", "flags", "food & drink")
 OF_A_GROUP = 12  # emoji that a folder of own data has of each group
@@ -51,6 +55,18 @@ def own(hub: hubs.FakeHub, place: Stage) -> None:
     _run(place, "recording.frames", data / "classes")
 
 
+def models(hub: hubs.FakeHub, place: Stage) -> None:
+    """What the models of the tests return: a tiny checkpoint for each loader family, and more."""
+    found = place.root / "facts"
+    found.mkdir()
+    environment = {"EMBARK_RECORDING": str(found), "OMP_NUM_THREADS": "1"}
+    words = ("--numprocesses", "2", "-p", "recording.models", MODEL_TESTS)
+    _run(place, "pytest", "-m", "not torchvision", *words, environment=environment)
+    if VISION.is_dir():  # libraries that make test-all installs apart
+        path = {"PYTHONPATH": os.pathsep.join([str(VISION), place.environment["PYTHONPATH"]])}
+        _run(place, "pytest", "-m", "torchvision", *words, environment=environment | path)
+
+
 def kinds(folder: str) -> tuple[str, ...]:
     """All kinds of tasks that a folder makes."""
     every = ("zeroshot", "probe") if folder == "classes" else ("retrieval", "reverse", "zeroshot", "probe")
@@ -59,6 +75,7 @@ def kinds(folder: str) -> tuple[str, ...]:
 
 PARTS: dict[str, Callable[[hubs.FakeHub, Stage], None]] = {
     "own": own,
+    "models": models,
     "pocket": pocket,
     **{
         benchmark: partial(families, benchmark=benchmark)
@@ -75,6 +92,8 @@ def record(names: list[str], folder: Path, say: Callable[[str], None] = print) -
             place = stage(hub, folder / str(number))
             PARTS[name](hub, place)
             yield from recording.facts(name, place.root / "results", place.root / "home" / "store")
+            for path in place.root.glob("facts/*.parquet"):
+                yield from recording.read(path)
 
 
 @contextmanager
@@ -87,13 +106,16 @@ def _hub() -> Iterator[hubs.FakeHub]:
         served.close()
 
 
-def _run(place: Stage, module: str, *words: object) -> None:
+def _run(place: Stage, module: str, *words: object, environment: Mapping[str, str] | None = None) -> None:
     """A module's command line in a process of its own; what it prints to standard error where it fails."""
     command = [sys.executable, "-m", module, *map(str, words)]
-    captured = {"capture_output": True, "text": True}
-    done = subprocess.run(command, cwd=place.root, env=place.environment, timeout=LONGEST, check=False, **captured)
+    done = subprocess.run(
+        command, cwd=ROOT if module == "pytest" else place.root, env={**place.environment, **(environment or {})},
+        capture_output=True, text=True, timeout=LONGEST, check=False,
+    )  # fmt: skip
     if done.returncode:
-        raise SystemExit(f"{' '.join(command[2:])} ended with status {done.returncode}:\n{done.stderr}")
+        printed = done.stdout[-2000:] + done.stderr
+        raise SystemExit(f"{' '.join(command[2:])} ended with status {done.returncode}:\n{printed}")
 
 
 # ── own data ─────────────────────────────────────────────────────────────────────────────────────────────────────────
