@@ -18,7 +18,7 @@ test: $(VENV)/.test lint types
 	$(PYTEST) -m "not slow and not torchvision"
 
 # What `make test` leaves out: together they run every test once.
-test-all: $(VENV)/.test-all
+test-all: $(VENV)/.test-all $(VENV)/.unibench
 	$(PYTEST) -m "slow and not torchvision"
 	PYTHONPATH=$(VENV)/vision $(PYTEST) -m torchvision tests/models
 
@@ -89,6 +89,11 @@ $(VENV)/.test: pyproject.toml $(VENV)/.run
 $(VENV)/.test-all: pyproject.toml $(VENV)/.test $(VENV)/.release
 	$(PIP) --editable '.[test-all]'
 	$(PIP) --upgrade --target $(VENV)/vision --no-deps torchvision==0.28.0 timm open_clip_torch ftfy wcwidth
+	touch $@
+
+# UniBench and what its evaluator imports lie apart; torch and the like are those of the environment, torchvision of vision.
+$(VENV)/.unibench: tests/unibench_requirements.txt $(VENV)/.test-all
+	$(PIP) --upgrade --target $(VENV)/unibench --no-deps --requirement $<
 	touch $@
 
 clean:

@@ -1,4 +1,4 @@
-"""Whether the evaluators give the scores that mteb gave on the same embeddings.
+"""Whether the evaluators give the scores that mteb, or MMEB's code, gave on the same embeddings.
 
 python benchmarks/parity.py ../shared/parity [--json]
 
@@ -26,6 +26,7 @@ from embark.evaluators import evaluate
 from embark.types import Array, Classes, Gold, Groups, Matches, Qrels, Scores, Split
 
 EXACT = 1e-5  # expectations of rankings are rounded to five places
+WHOLE = 1e-6  # expectations of MMEB are not rounded
 FITTED = 1e-6  # probes and clusters are the same arithmetic, so a difference means another model
 NOT_OURS = ("main_score", "scores_per_experiment")  # another number's second name; runs are averaged
 
@@ -148,7 +149,30 @@ def sts(inputs: Inputs, truth: Mapping[str, Any]) -> Scores:
     return evaluate("sts", Gold(rows, rows, np.array(truth["gold"])), sides, {})
 
 
+def mmeb(inputs: Inputs, truth: Mapping[str, Any]) -> Scores:
+    """Every query ranks the corpus, or its own candidates; of repeated ids the first counts, and ids may be absent."""
+    place = {name: at for at, name in reversed([*enumerate(truth["ids"])])}
+    first = sorted(place.values())
+    document = {name: first.index(at) for name, at in place.items()}
+    count = max(map(len, truth["labels"]))
+    outside = np.zeros((len(truth["labels"]), count), np.int64)
+    rows = []
+    for query, names in enumerate(truth["labels"]):
+        grades = dict(zip(names, truth["grades"][query] if truth["grades"] else [1] * len(names), strict=True))
+        ranked = (
+            truth["offered"][query] if truth["offered"] else [n for n in grades if n in document] or truth["ids"][:1]
+        )
+        rows += [(query, document[name], grades.get(name, 0)) for name in dict.fromkeys(ranked)]
+        absent = [grade for name, grade in grades.items() if name not in document]
+        outside[query, : len(absent)] = absent
+    ids = np.arange(len(truth["labels"])).astype(str), np.array(truth["ids"])[first]
+    qrels = Qrels(*np.array(rows, np.int64).T, *ids, outside=outside)
+    vectors = {"query": inputs["queries"], "document": inputs["corpus"][first]}
+    return evaluate("choice" if truth["offered"] else "retrieval", qrels, vectors, {"similarity": "dot"})
+
+
 CASES: dict[str, tuple[Case, float]] = {
+    "mmeb": (mmeb, WHOLE),
     "retrieval": (retrieval, EXACT),
     "multiple_choice": (choice, EXACT),
     "pairs": (pairs, EXACT),

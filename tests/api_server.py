@@ -41,10 +41,10 @@ def vector(item: str, mode: str) -> list[float]:
 class FakeProvider(LocalServer):
     """`requests` are (path, headers, body) as they came; `billed` how often an item was answered for.
 
-    Faults come from `faults`, one a request: "429", "500", "reset" (hangs up), "hang" (answers too late), "short" (half
-    of the vectors), "shuffled", "nan" (one vector has one), or nothing. `wrath` is (status, page) for requests that
-    contain `poison`. Items in `odd` get vectors of that dimension; where `longest` is set, an empty text or one of more
-    characters is refused, with all that came along.
+    Faults come from `faults`, one a request: "429", "500", "reset" (hangs up), "hang" (answers too late), "cut" (hangs
+    up in the middle of the answer), "short" (half of the vectors), "shuffled", "nan" (one vector has one), or nothing.
+    `wrath` is (status, page) for requests that contain `poison`. Items in `odd` get vectors of that dimension; where
+    `longest` is set, an empty text or one of more characters is refused, with all that came along.
     """
 
     def __init__(self) -> None:
@@ -109,6 +109,13 @@ class Handler(QuietHandler):
                 rows[-1] = (rows[-1][0], [float("nan")] * DIM)
             if fault == "hang":
                 time.sleep(0.8)
+                self.close_connection = True
+                return
+            if fault == "cut":
+                self.send_response(200)
+                self.send_header("Content-Length", "1000")
+                self.end_headers()
+                self.wfile.write(b'{"data": [')
                 self.close_connection = True
                 return
             with served.lock:

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 RELEASE = Path(sys.prefix) / "release" / "bin"  # what builds and lists a release
-TEXTS = {".py", ".md", ".toml", ".yml", ".yaml", ".sh", ".ipynb", ".ts", ".tsx", ".js", ".cff"}
+BINARY = {".bin", ".npz", ".parquet", ".safetensors", ".webp"}  # files of the repository that are no text
 PYTHONS = ["3.11", "3.12", "3.13"]
 CORE = {re.match(r"[\w-]+", requirement)[0] for requirement in PROJECT["dependencies"]}  # type: ignore[index]
 
@@ -56,7 +56,11 @@ def test_the_version_is_written_once_and_the_citation_has_it() -> None:
 
 
 # Commands and advice that mean `embark` of the public index.
-STRANGERS = re.compile(r"""pip3? install\b[^\n`#]*?[\s'"]embark(?![\w-])(?!/)|\bembark\\?\[[a-z_,-]+\\?\]""")
+INSTALLS = r"(?:pip3?|pipx|conda) (?:install|download|wheel|run)|uvx|(?:uv|poetry|pdm) (?:add|tool install)"
+STRANGERS = re.compile(
+    rf"""(?:{INSTALLS})\b(?:\\\n|[^\n`#;&|])*?[\s'"]embark(?![\w-])(?!/)"""
+    r"""|\bembark\\?\[[a-z\d_,-]+\\?\]|['"\s]embark ?[=~><]=? ?\d|\bpip['"]?: ?\[[^]]*['"]embark['"]"""
+)
 
 
 @pytest.mark.parametrize(
@@ -65,10 +69,17 @@ STRANGERS = re.compile(r"""pip3? install\b[^\n`#]*?[\s'"]embark(?![\w-])(?!/)|\b
         ("pip install embark", True),
         ("pip install -U 'embark[torch]'", True),
         ("needs `embark[onnx]`", True),
+        ("RUN pip install --no-cache-dir \\\n    embark", True),
+        ("uv add embark", True),
+        ("pip download embark", True),
+        ('dependencies = ["embark>=0.1"]', True),
+        ('runtime_env={"pip": ["torch", "embark"]}', True),
         (r'match=r"embark\[maps\]"', True),
         ("pip install 'embark-bench[torch]'", False),
         ("pip install embark_bench-0.1.0-py3-none-any.whl", False),
         ('assert embark["items"]', False),
+        ("pip install --editable . && embark run", False),
+        ('versions = {"embark": "0.1.0"}', False),
     ],
 )
 def test_a_command_that_installs_another_project_is_recognized(line: str, strange: bool) -> None:
@@ -79,7 +90,7 @@ def test_nothing_installs_the_package_of_that_name_on_the_public_index() -> None
     """`embark` there is another project's; ours is `embark-bench`."""
     assert PROJECT["name"] == "embark-bench"
     listed = run("git", "-C", ROOT, "ls-files").split() if (ROOT / ".git").exists() else []
-    paths = [ROOT / name for name in listed if Path(name).suffix in TEXTS and name != "tests/test_packaging.py"]
+    paths = [ROOT / name for name in listed if name != "tests/test_packaging.py" and Path(name).suffix not in BINARY]
     strange = [
         f"{path.relative_to(ROOT)}: {found[0]}"
         for path in paths

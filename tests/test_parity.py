@@ -1,4 +1,4 @@
-"""The evaluators give mteb's scores on the same embeddings."""
+"""The evaluators give the scores of mteb, and of MMEB's code, on the same embeddings."""
 
 from __future__ import annotations
 

@@ -157,15 +157,22 @@ class _Watch(AbstractContextManager["_Watch"]):
 
 
 class _WatchedConnection(http.client.HTTPConnection):
+    """Watched from its first byte on: before a proxy is asked for the way, and before the handshake."""
+
     watch: _Watch
 
-    def connect(self) -> None:
-        super().connect()
-        self.watch.add(self.sock)
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self._create_connection = self._watched_connection
+
+    def _watched_connection(self, *given: Any) -> socket.socket:
+        opened = socket.create_connection(*given)
+        self.watch.add(opened)
+        return opened
 
 
-class _WatchedSecureConnection(http.client.HTTPSConnection, _WatchedConnection):
-    """Watched from before the handshake: HTTPSConnection connects by the class behind it."""
+class _WatchedSecureConnection(_WatchedConnection, http.client.HTTPSConnection):
+    """The same with encryption."""
 
 
 class _Http(urllib.request.HTTPHandler):
@@ -187,8 +194,18 @@ class _Https(urllib.request.HTTPSHandler):
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    def http_error_302(self, req: Any, fp: Any, code: int, msg: str, headers: Any) -> None:
+        try:
+            super().http_error_302(req, fp, code, msg, headers)
+        except ValueError as error:
+            fp.close()
+            raise EmbarkError(f"{_shown_origin(req.full_url)} redirects to no valid address: {error}.") from None
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
+
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
         asked, named = _shown_origin(req.full_url), _shown_origin(newurl)
+        fp.close()
         raise EmbarkError(f"{asked} redirects to {named}, which is not asked. If the API is there, set its address.")
 
 
@@ -198,11 +215,14 @@ def _shown_origin(address: str) -> str:
 
 
 def receive(answer: Any, size: int) -> bytes:
-    """The next `size` bytes of an answer, or fewer at its end."""
+    """The next `size` bytes of an answer, or fewer at its end; an answer that ends before its stated length is cut."""
     try:
-        return bytes(answer.read(size))
+        data = bytes(answer.read(size))
     except (OSError, http.client.HTTPException) as error:
         raise TemporaryFailure(str(error) or type(error).__name__) from None
+    if len(data) < size and answer.length:
+        raise TemporaryFailure(f"the connection was cut, {answer.length:,} bytes before the end of the answer")
+    return data
 
 
 def without_secret(secret: str, text: str) -> str:

@@ -233,6 +233,15 @@ def test_memories_are_told_apart_by_their_folders(v3: FakeHub) -> None:
     assert "retrieve passages that answer the question" in told(data.sides["query"].items[3])
 
 
+@pytest.mark.parametrize("line", ["{query}\t{document}\t1", "{query} Q0 {document} 1", "{query}\tq0\t{document}\t1"])
+def test_judgements_of_memories_are_in_columns_or_as_trec_writes_them(hub: FakeHub, line: str) -> None:
+    """MMEB's loader reads both, with tabs or blanks."""
+    judged = [line.format(query=f"s_0_{color}", document=f"d_{color}") for color in COLORS]
+    files = {path: "\n".join(judged).encode() if path.endswith("tsv") else data for path, data in memories().items()}
+    hub.add(mmeb.HUB, {"memory_tasks/memory-tasks.tar": tar(files)}, mmeb.PINNED)
+    assert list(relevant(opened(row("PeerQA"))).values()) == [{f"d_{color}": 1} for color in COLORS]
+
+
 def test_a_memory_without_an_instruction_is_an_error(hub: FakeHub) -> None:
     files = {path.replace("shopping_level1", "travel"): data for path, data in memories().items()}
     hub.add(mmeb.HUB, {"memory_tasks/memory-tasks.tar": tar(files)}, mmeb.PINNED)

@@ -363,3 +363,82 @@ def test_a_redirect_to_another_origin_is_not_followed(hostile: Callable[..., dic
     with pytest.raises(EmbarkError, match=rf"redirects to {other['endpoint']}, which is not asked"):
         encoder.embed(texts(encoder, ["a"]))
     assert (log["requests"], other["requests"]) == (1, 0)
+
+
+@pytest.mark.parametrize("address", ["http://there:99999999/", "http://[::1/"])
+def test_a_redirect_to_no_address_is_an_error(
+    server: FakeProvider, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.poison, server.wrath = "a", (302, b"")
+    monkeypatch.setattr("api_server.Handler.end_headers", _with_location(address))
+    with pytest.raises(Interrupted, match="redirects to no valid address"):
+        model("openai").embed(texts(model("openai"), ["a"]))
+
+
+def _with_location(address: str) -> Callable[[QuietHandler], None]:
+    def end_headers(handler: QuietHandler) -> None:
+        handler.send_header("Location", address)
+        QuietHandler.end_headers(handler)
+
+    return end_headers
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"data": [{"index": 0, "embedding": [10**400] * DIM}]},
+        {"data": [{"index": [0], "embedding": [0.5] * DIM}]},
+        {"data": [{"index": 0.0, "embedding": [0.5] * DIM}]},
+        {"data": [{"index": None, "embedding": [0.5] * DIM}, {"index": 0, "embedding": [0.5] * DIM}]},
+        "[" * 200_000,
+    ],
+    ids=["a number too large", "a place in a list", "a broken place", "no place", "nested without end"],
+)
+def test_an_answer_that_cannot_be_read_is_an_error(server: FakeProvider, answer: Any) -> None:
+    page = answer if isinstance(answer, str) else json.dumps(answer)
+    server.poison, server.wrath = "poison", (200, page.encode())
+    with pytest.raises(Interrupted, match="is not what its API promises"):
+        model("openai").embed(texts(model("openai"), ["poison"]))
+
+
+@pytest.mark.parametrize("status", [400, 503])
+def test_a_refusal_that_is_nested_without_end_is_an_error(server: FakeProvider, status: int) -> None:
+    server.poison, server.wrath = "a", (status, b"[" * 60_000)
+    with pytest.raises(Interrupted, match=rf"HTTP {status} .*\[\[\["):
+        model("openai").embed(texts(model("openai"), ["a"]))
+
+
+def test_an_answer_whose_connection_is_cut_is_asked_for_again(server: FakeProvider) -> None:
+    server.faults = ["cut", "cut"]
+    encoder = model("openai")
+    np.testing.assert_array_equal(encoder.embed(texts(encoder, ["a"])), expected(encoder, ["a"]))
+    assert len(server.requests) == 3
+
+
+def test_a_proxy_that_trickles_ends_with_the_time_of_a_try(
+    server: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked for the way to an encrypted API, and its answer has no end."""
+    monkeypatch.setattr(api, "ATTEMPT", 0.3)
+    monkeypatch.setattr(api, "DEADLINE", 0.7)
+    proxy = LocalServer(SlowProxy)
+    monkeypatch.setenv("https_proxy", proxy.endpoint)
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://api.example.com")
+    encoder = model("openai")
+    began = time.monotonic()
+    with pytest.raises(EmbarkError, match="no complete answer within"):
+        encoder.embed(texts(encoder, ["a"]))
+    assert time.monotonic() - began < 3
+    proxy.close()
+
+
+class SlowProxy(QuietHandler):
+    """Says that the way is open, and goes on with headers."""
+
+    def do_CONNECT(self) -> None:
+        self.wfile.write(b"HTTP/1.1 200 OK\r\n")
+        for _ in range(100):
+            self.wfile.write(b"X: y\r\n")
+            self.wfile.flush()
+            time.sleep(0.05)
+        self.close_connection = True

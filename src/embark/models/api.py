@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from math import isqrt
+from operator import index
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import Request
@@ -263,8 +264,8 @@ class Remote(Encoder):
         """The vectors in an answer about so many items, with their positions."""
         try:
             answer = self.provider.vectors(json.loads(page))
-            vectors = [(position, self._decoded(output)) for position, output in answer]
-        except (ValueError, TypeError, LookupError) as error:
+            vectors = [(index(position), self._decoded(output)) for position, output in answer]
+        except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as error:
             raise EmbarkError(
                 f"{self.card.name}: the answer of {self.endpoint} is not what its API promises "
                 f"({type(error).__name__}: {without_secret(key, str(error)[:LONGEST_MESSAGE])}). Is that its address?"
@@ -335,7 +336,7 @@ def _provider_message(page: bytes) -> str:
     text = page.decode("utf-8", "replace")
     try:
         message = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         message = text.strip()
     for name in ("error", "message", "detail"):
         if isinstance(message, dict) and name in message:

@@ -229,8 +229,6 @@ def _download_file(card: ModelCard, loading: Loading) -> Path:
         with http.send(Request(card.source)) as answer, part.open("wb") as file:
             while chunk := http.receive(answer, 1 << 20):
                 file.write(chunk)
-            if file.tell() < int(answer.headers.get("Content-Length", 0)):
-                raise http.TemporaryFailure("the connection was closed in the middle of the file")
 
     try:
         http.with_retries(f"Fetching {card.source}", fetch)

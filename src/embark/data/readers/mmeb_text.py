@@ -27,7 +27,7 @@ from embark.data.readers._table import first_few, rows_of_grades
 from embark.data.rows import Archive, open_archive
 from embark.types import Dataset, EmbarkError, Item, Part, Qrels, Task, Text
 
-VERSION = 2
+VERSION = 3
 
 QUERY_ID = ("_id", "id", "qid", "query_id", "query-id")
 QUERY = ("text", "query", "query_content", "short_query")
@@ -252,8 +252,9 @@ NUMBER = re.compile(r"[+-]?(\d+(\.\d+)?|nan|inf(inity)?)", re.IGNORECASE)  # as 
 
 
 def _read_tsv(lines: Iterable[str]) -> Grades:
-    """Judgements as query, document, grade; a header has no number in its third column."""
-    rows = (line.strip().split("\t") for line in lines)
+    """Judgements as query, document, grade, or as TREC writes them; a header has no number for a grade."""
+    rows = (cells if len(cells := line.strip().split("\t")) >= 3 else line.split() for line in lines)
+    rows = ([row[0], *row[2:]] if len(row) >= 4 and row[1].upper() == "Q0" else row for row in rows)
     numeric = (row for row in rows if len(row) >= 3 and NUMBER.fullmatch(row[2]))
     return _grades((query, document, float(grade)) for query, document, grade, *_ in numeric)
 
