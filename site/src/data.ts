@@ -34,7 +34,7 @@ export interface Board {
   low: (Points | null)[] | null;
   high: (Points | null)[] | null;
   marks: Record<number, number[]>;
-  partial: Record<number, string>;
+  covered: Record<number, string>; // how many of its tasks a mean is over, where means differ in that
   apart: number[]; // cells of means over other tasks than the others of their column
   footnotes: string[];
 }

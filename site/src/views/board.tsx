@@ -139,7 +139,7 @@ function Table({ board, models, index }: { board: Board; models: Models; index: 
       ...columns.flatMap((number, at) => (certain[at] ? [board.values, board.low, board.high] : [board.values]).map((numbers) => numbers?.[row * width + number]?.[0] ?? "")),
     ]),
   ];
-  const shown = (): string[][] => lines.map(({ row }) => [board.models.label[row]!, ...columns.map((number) => `${points(board.values[row * width + number])}${board.partial[row * width + number] ? ` (${board.partial[row * width + number]})` : ""}`)]);
+  const shown = (): string[][] => lines.map(({ row }) => [board.models.label[row]!, ...columns.map((number) => `${points(board.values[row * width + number])}${board.covered[row * width + number] ? ` (${board.covered[row * width + number]})` : ""}`)]);
   return (
     <>
       <Finding board={board} />
@@ -216,7 +216,7 @@ function Table({ board, models, index }: { board: Board; models: Models; index: 
         </table>
       </div>
       {lines.length === 0 && <p class="hint">No model passes the filters.</p>}
-      <Legend board={board} columns={columns} partial={lines.some((line) => columns.some((number) => board.partial[line.row * width + number]))} marked={footnotes.size > 0} />
+      <Legend board={board} columns={columns} partial={lines.some((line) => columns.some((number) => board.covered[line.row * width + number]))} marked={footnotes.size > 0} />
       </div>
       <ol class="footnotes" type="a">
         {[...footnotes.keys()].map((number) => (
@@ -347,12 +347,12 @@ function Cell({ board, cell, apart, range, footnotes }: { board: Board; cell: nu
   const low = board.low?.[cell];
   const high = board.high?.[cell];
   const marks = (board.marks[cell] ?? []).map((mark) => footnotes.get(mark)).join(",");
-  const partial = board.partial[cell];
-  const title = [low ? `95 %: ${points(low)} – ${points(high)}` : "", partial ? `over ${partial} tasks` : ""].filter(Boolean).join("; ");
+  const covered = board.covered[cell];
+  const title = [low ? `95 %: ${points(low)} – ${points(high)}` : "", covered ? `over ${covered} tasks` : ""].filter(Boolean).join("; ");
   return (
     <td class={`score${look}${total ? " total" : ""}`} title={title || undefined}>
       {points(value)}
-      {partial && <span class="part" aria-label={`over ${partial} tasks`}>{partial}</span>}
+      {covered && <span class="part" aria-label={`over ${covered} tasks`}>{covered}</span>}
       {marks && <sup>{marks}</sup>}
     </td>
   );

@@ -71,7 +71,7 @@ class Leaderboard(Noted):
         labels = names([(entry.model.model, entry.model.revision, entry.model.source) for entry in self.entries])
         for label, (model, place, points) in zip(labels, shown, strict=False):
             rank = ("–", "", "") if place is None else (str(place.rank), place.interval, place.tie)
-            covered = [f"{model.mean.count}/{model.mean.of}"] * partial
+            covered = [model.mean.covered] * partial
             cells = (*map(model.totals.get, totals), *map((model.tasks | model.categories).get, groups))
             rows.append(Row((*rank, label, model.source, *covered, *[rounded(points)] * self.borda, *cells)))
         columns = ("#", "95 %", "tie", "model", "source", *scores)
@@ -87,9 +87,8 @@ class Leaderboard(Noted):
 
     def _footnotes(self, shown: Sequence[Entry]) -> tuple[str, ...]:
         protocols = ", ".join(dict.fromkeys(task.protocol for task in self.tasks))
-        places = [entry for entry in self.entries if entry.place is not None]
-        ranked = len(places)
-        same = len(places[0].model.mean.over) if places else 0
+        ranked = sum(entry.place is not None for entry in self.entries)
+        same = len(self.entries[0].model.mean.over) if ranked else 0  # the ranked models come first
         sure = ranked > 1 and self.resampled != "nothing"
         by_items = self.resampled == "items"
         kinds = len({kind_of(task) for task in self.tasks})
@@ -101,8 +100,8 @@ class Leaderboard(Noted):
         notes = {
             f"{counted(len(self.tasks), 'task')} by the rule {self.rule}, protocol {protocols}": True,
             NONE_RANKED: not ranked,
-            f"#: {counted(ranked, 'model')} with scores on the same {counted(same, 'task')} of {len(self.tasks)}; a mean "
-            "over other tasks is not ranked (–)": ranked and any(entry.place is None for entry in shown),
+            f"#: the ranked means are over the same {counted(same, 'task')} of {len(self.tasks)}; a mean over other "
+            "tasks is not ranked (–)": ranked and any(entry.place is None for entry in shown),
             FEW_KINDS: ranked > 1 and not sure,
             f"95 %: of the rank, on {others}, the same for all {ranked} models": sure,
             KINDS: sure and not by_items,

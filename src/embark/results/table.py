@@ -39,9 +39,9 @@ LEAST = 18  # characters that a column of words keeps where a table is wider
 
 @dataclass(frozen=True)
 class Score:
-    """A value with its 95 % interval; a mean is over `of` tasks, of which `count` have a score and `zeros` count as zero.
+    """A value with its 95 % interval, over `of` tasks when `count` of them have a score and `zeros` count as zero.
 
-    `marks` are footnotes. `over` are the tasks that a mean is over; a score of one task has none.
+    `marks` are footnotes; `over` names the tasks that a mean is over, and is empty for the score of a single task.
     """
 
     value: float
@@ -57,6 +57,11 @@ class Score:
     def partial(self) -> bool:
         """Whether some of the tasks it should cover have no score."""
         return self.count + self.zeros < self.of
+
+    @property
+    def covered(self) -> str:
+        """How many of the tasks it is over, such as 41/53."""
+        return f"{self.count + self.zeros}/{self.of}"
 
     @property
     def comparable(self) -> bool:
@@ -421,7 +426,7 @@ def footnoted(table: Table, partial: str = "over {} of {} tasks") -> Table:
     def mark(cell: Cell) -> Cell:
         if not isinstance(cell, Score):
             return cell
-        marks = [partial.format(cell.count, cell.of)] if cell.partial else []
+        marks = [partial.format(cell.count + cell.zeros, cell.of)] if cell.partial else []
         marks += cell.marks
         return replace(cell, marks=tuple(notes.setdefault(text, letters(len(notes))) for text in marks))
 

@@ -12,7 +12,8 @@ from embark.stats.means import names
 
 
 def board_data(name: str, board: Leaderboard) -> dict[str, Any]:
-    """What the page shows of a leaderboard. Cells go model by model; `marks` and `partial` are by number of a cell.
+    """What the page shows of a leaderboard. Cells go model by model; `marks` and `covered` (how many of its tasks a
+    mean is over, where means differ in that) are by number of a cell.
 
     `apart` are the cells of means over other tasks than the others of their column: they are compared with nothing.
     """
@@ -30,14 +31,16 @@ def board_data(name: str, board: Leaderboard) -> dict[str, Any]:
         "notes": [*board.notes, *board.table().notes],
         "columns": columns,
         "models": _models(board.entries),
-        "values": [cell and points(cell.value) for cell in cells],
-        "low": _unless_empty([cell and points(cell.low) for cell in cells]),
-        "high": _unless_empty([cell and points(cell.high) for cell in cells]),
+        "values": [points(cell.value) if cell else None for cell in cells],
+        "low": _unless_empty([points(cell.low) if cell else None for cell in cells]),
+        "high": _unless_empty([points(cell.high) if cell else None for cell in cells]),
         "marks": {
             number: [numbers[mark] for mark in cell.marks] for number, cell in enumerate(cells) if cell and cell.marks
         },
-        "partial": {
-            number: f"{cell.count}/{cell.of}" for number, cell in enumerate(cells) if cell and cell.partial
+        "covered": {
+            number: cell.covered
+            for number, cell in enumerate(cells)
+            if cell and (cell.partial or (apart[number] and cell.over))
         },
         "apart": [number for number, cell in enumerate(cells) if cell and apart[number]],
         "footnotes": footnotes,
@@ -92,5 +95,5 @@ def _models(entries: Sequence[Entry]) -> dict[str, list[Any]]:
         "high": [place and place.high for place in places],
         "tie": [place.tie if place else "" for place in places],
         "tasks": [len(model.tasks) for model in models],
-        "covered": [f"{model.mean.count}/{model.mean.of}" for model in models],
+        "covered": [model.mean.covered for model in models],
     }

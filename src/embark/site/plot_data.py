@@ -10,8 +10,8 @@ from typing import Any
 from embark.boards.leaderboards import Leaderboard
 from embark.boards.matrix import Matrix, matrix
 from embark.boards.rules import RULES
-from embark.results.table import rounded
-from embark.site.scripts import points
+from embark.results.table import Score, rounded
+from embark.site.scripts import Points, points
 from embark.studies.correlate import correlate_tasks
 from embark.studies.languages import by_language
 from embark.studies.pareto import UNITS, pareto_front, sizes
@@ -87,10 +87,14 @@ def _languages(board: Leaderboard) -> dict[str, Any]:
     models = list(study.models[:MODELS])
     task = "" if len(study.tasks) > 1 else study.tasks[0]
     rows = {language: scores for (name, language), scores in study.scores.items() if name == task}
+
+    def shown(score: Score | None) -> Points:
+        return points(score.value) if score else None
+
     return {
         "models": models,
         "rows": [
-            {"language": language, "scores": [points(scores[name].value) if name in scores else None for name in models]}
+            {"language": language, "scores": [shown(scores.get(name)) for name in models]}
             for language, scores in rows.items()
         ],
     }
