@@ -182,7 +182,8 @@ class Profile(Study):
             shape = MARKERS[number % len(MARKERS)]
             axes.plot([100 * s.value for s in scores], rows, shape, ms=4, color=color, label=short(m.model, 34))
             part = [(100 * s.value, row) for s, row in zip(scores, rows, strict=True) if s.partial]
-            axes.plot(*zip(*part, strict=True) if part else ([], []), shape, ms=2, color="white")
+            if part:
+                axes.plot(*zip(*part, strict=True), shape, ms=2, color="white")
         if len(self.field) > len(self.models):
             axes.plot([], [], "|", color="#888888", ms=9, label="median of all")
         if any(score.partial for m in self.models for score in m.groups.values()):

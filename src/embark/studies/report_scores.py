@@ -34,7 +34,9 @@ def summary(reported: Reported) -> Iterator[str]:
     ranked = [(label, entry) for label, entry in reported.labelled if entry.place]
     label, best = ranked[0] if ranked else (reported.labels[0], reported.entries[0])
     tasks = counted(best.model.mean.of, "task")
-    whole = f"over the {tasks} of {reported.name}" if reported.is_benchmark else f"over {tasks}"
+    mean = best.model.mean
+    part = f"{mean.count + mean.zeros} of " if mean.partial else ""
+    whole = f"over {part}the {tasks} of {reported.name}" if reported.is_benchmark else f"over {part}{tasks}"
     if not ranked:
         of_name = f" of {reported.name}" if reported.is_benchmark else ""
         yield (
