@@ -74,6 +74,9 @@ function Model({ index, models, number }: { index: Index; models: Models; number
   );
 }
 
+/** The number of models that have a rank. */
+const rankedOf = (board: Board): number => board.models.rank.filter((rank) => rank !== null).length;
+
 /** The place on a board, and what the model costs. */
 function tilesOf(board: Board | null, models: Models, number: number): (readonly [string, string, string?])[] {
   const row = board?.models.name.indexOf(models.name[number]!) ?? -1;
@@ -82,7 +85,7 @@ function tilesOf(board: Board | null, models: Models, number: number): (readonly
   const own = board?.models.source[row] === "yours";
   const totals = board && row >= 0 ? board.columns.flatMap((column, at) => (column.kind === "total" && board.values[row * board.columns.length + at] ? [[`Score: ${column.name}`, points(board.values[row * board.columns.length + at]), `${own ? "your results" : "published"}, on ${counted(board.models.tasks[row]!, "task")}`] as const] : [])) : [];
   return [
-    ...(rank ? [[`Rank on ${board!.name}`, `${rank} of ${board!.models.name.length}`, typeof low === "number" ? `95 %: ${low} to ${high}` : ""] as const] : []),
+    ...(rank ? [[`Rank on ${board!.name}`, `${rank} of ${rankedOf(board!)}`, typeof low === "number" ? `95 %: ${low} to ${high}` : ""] as const] : []),
     ...totals.slice(0, 2),
     ...(models.parameters[number] ? [["Parameters", amount(models.parameters[number])] as const] : []),
     ...(models.dim[number] ? [["Dimension", models.dim[number]!.toLocaleString("en")] as const] : []),
@@ -148,8 +151,9 @@ function Standing({ board, models, number }: { board: Board; models: Models; num
     <>
       {rows.slice(1).map(({ row: line }) => (
         <p key={line}>
-          {board.models.rank[line] === null ? "Not ranked" : `Rank ${board.models.rank[line]}`}
-          {board.models.low[line] !== null ? ` (95 %: ${board.models.low[line]} to ${board.models.high[line]})` : ""} of {board.models.name.length} on {plain(board.name)}, {board.models.source[line] === "yours" ? "your" : plain(board.models.source[line]!)} scores
+          {board.models.rank[line] === null
+            ? "Not ranked"
+            : `Rank ${board.models.rank[line]}${board.models.low[line] !== null ? ` (95 %: ${board.models.low[line]} to ${board.models.high[line]})` : ""} of ${rankedOf(board)}`} on {plain(board.name)}, {board.models.source[line] === "yours" ? "your" : plain(board.models.source[line]!)} scores
           on {counted(board.models.tasks[line]!, "task")}: {board.columns.flatMap((column, at) => (column.kind === "total" && board.values[line * width + at] ? [`${column.name} ${points(board.values[line * width + at])}`] : [])).join(", ")}.
         </p>
       ))}

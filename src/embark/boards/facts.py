@@ -184,7 +184,8 @@ def _published(row: Task | Benchmark | ModelCard) -> dict[str, str]:
         return {name: _score(score) for name, score in totals.items()}
     if isinstance(row, Benchmark):
         entries, _ = ranked(TASKS.match(row.tasks), _standings(row))
-        scores = {entry.model.model: entry.model.mean for entry in entries}
+        places = [entry for entry in entries if entry.place] or entries  # without ranks: how many tasks each is over
+        scores = {entry.model.model: entry.model.mean for entry in places}
         measure = "by the benchmark's rule"
     else:
         of_family = [benchmark for benchmark in BENCHMARKS.values() if benchmark.family == row.family]
