@@ -1,9 +1,11 @@
 // Drawings as SVG: axes, points, bars with intervals.
-import { plain, SCALE } from "./format";
+import type { Points } from "./data";
+import { plain } from "./format";
 
 export interface Dot {
   x: number;
   y: number;
+  score: string; // as people read it
   label: string;
   strong?: boolean;
 }
@@ -51,7 +53,7 @@ export function Scatter({ dots, x, y, log, line, label, small = innerWidth <= 70
       {stair && <path class="stair" d={stair} />}
       {dots.map((dot, number) => (
         <circle key={number} class={dot.strong ? "dot strong" : "dot"} cx={at(dot.x)} cy={up(dot.y)} r={dot.strong ? 5 : 4}>
-          <title>{`${plain(dot.label)}: ${dot.y.toFixed(1)} at ${dot.x}`}</title>
+          <title>{`${plain(dot.label)}: ${dot.score} at ${dot.x}`}</title>
         </circle>
       ))}
       {placed(strong.map((dot) => ({ text: plain(dot.label.slice(0, 40)), x: at(dot.x), y: up(dot.y) })), left).map((name) => (
@@ -106,22 +108,22 @@ function decades(low: number, high: number, few: boolean): number[] {
   return all.filter((value) => Math.log10(value) >= low && Math.log10(value) <= high);
 }
 
-const ENDS = [1, 2, 5, 10, 20, 30, 40, 50, 60, 80, 100].map((points) => points * SCALE); // of a scale of differences
+const ENDS = [1, 2, 5, 10, 20, 30, 40, 50, 60, 80, 100]; // of a scale of differences, in points
 
 /** The end of a scale that holds these differences: a round number of points. */
-export function scaleEnd(differences: (number | null | undefined)[]): number {
-  const most = Math.max(...differences.map((difference) => Math.abs(difference ?? 0)), 0);
+export function scaleEnd(differences: Points[]): number {
+  const most = Math.max(...differences.map(([value]) => 100 * Math.abs(value)), 0);
   return ENDS.find((end) => end >= most) ?? ENDS[ENDS.length - 1]!;
 }
 
 /** A difference with its interval, as a bar from zero on a common scale, as wide as there is room. */
-export function Difference({ value, low, high, most, label }: { value: number; low: number | null; high: number | null; most: number; label: string }) {
-  const at = (number: number): number => 50 + (Math.max(-most, Math.min(most, number)) / most) * 49;
-  const ends = low !== null && high !== null ? [at(low), at(high)] : [];
+export function Difference({ value, low, high, most, label }: { value: Points; low: Points | null; high: Points | null; most: number; label: string }) {
+  const at = ([number]: Points): number => 50 + (Math.max(-most, Math.min(most, 100 * number)) / most) * 49;
+  const ends = low && high ? [at(low), at(high)] : [];
   return (
     <svg width="100%" height="18" role="img" aria-label={label}>
       <title>{label}</title>
-      <rect class={value > 0 ? "bar-a soft-bar" : "bar-b soft-bar"} x={`${Math.min(50, at(value))}%`} y="4" width={`${Math.max(0.4, Math.abs(at(value) - 50))}%`} height="10" rx="1.5" />
+      <rect class={value[0] > 0 ? "bar-a soft-bar" : "bar-b soft-bar"} x={`${Math.min(50, at(value))}%`} y="4" width={`${Math.max(0.4, Math.abs(at(value) - 50))}%`} height="10" rx="1.5" />
       <line class="zero" x1="50%" x2="50%" y1="0" y2="18" />
       {ends.length > 0 && <line class="whisker" x1={`${ends[0]}%`} x2={`${ends[1]}%`} y1="9" y2="9" />}
       {ends.map((end, number) => <line key={number} class="whisker" x1={`${end}%`} x2={`${end}%`} y1="6" y2="12" />)}
@@ -133,24 +135,24 @@ export function Difference({ value, low, high, most, label }: { value: number; l
 export function Scale({ most }: { most: number }) {
   return (
     <span class="scale">
-      <span>−{most / SCALE}</span>
+      <span>−{most}</span>
       <span>0</span>
-      <span>+{most / SCALE}</span>
+      <span>+{most}</span>
     </span>
   );
 }
 
 /** A score from 0 to 100 as a bar as wide as there is room, with its interval and the level of chance. */
-export function ScoreBar({ value, low, high, chance }: { value: number; low?: number | null; high?: number | null; chance?: number | null }) {
-  const at = (number: number): string => `${Math.max(0, Math.min(100, number / SCALE))}%`;
-  const ends = typeof low === "number" && typeof high === "number" ? ([low, high] as const) : null;
+export function ScoreBar({ value, low, high, chance }: { value: Points; low?: Points | null; high?: Points | null; chance?: Points | null }) {
+  const at = ([number]: Points): string => `${Math.max(0, Math.min(100, 100 * number))}%`;
+  const ends = low && high ? ([low, high] as const) : null;
   return (
     <svg width="100%" height="16" aria-hidden="true">
       <rect class="track" x="0" y="7" width="100%" height="2" />
       <rect class="bar-a soft-bar" x="0" y="3" width={at(value)} height="10" rx="1.5" />
       {ends && <line class="whisker" x1={at(ends[0])} x2={at(ends[1])} y1="8" y2="8" />}
-      {ends?.map((end) => <line key={end} class="whisker" x1={at(end)} x2={at(end)} y1="5" y2="11" />)}
-      {typeof chance === "number" && <line class="chance" x1={at(chance)} x2={at(chance)} y1="0" y2="16" />}
+      {ends?.map((end, number) => <line key={number} class="whisker" x1={at(end)} x2={at(end)} y1="5" y2="11" />)}
+      {chance && <line class="chance" x1={at(chance)} x2={at(chance)} y1="0" y2="16" />}
     </svg>
   );
 }

@@ -1,11 +1,14 @@
 // Data come as classic scripts that call `embark(name, data)`: from the disk, nothing else may be loaded.
 import { useEffect, useState } from "preact/hooks";
 
+/** A number in full, for order and place, and its text, which the command line shows, too: Python alone rounds. */
+export type Points = [number, string];
+
 export interface Column {
   name: string;
   kind: "total" | "group" | "task";
   metric?: string;
-  chance?: number | null;
+  chance?: Points | null;
   groups?: string[];
 }
 
@@ -25,12 +28,14 @@ export interface Board {
     high: (number | null)[];
     tie: string[];
     tasks: number[];
+    covered: string[]; // how many of the tasks the total is over: 41/53
   };
-  values: (number | null)[];
-  low: (number | null)[] | null;
-  high: (number | null)[] | null;
+  values: (Points | null)[];
+  low: (Points | null)[] | null;
+  high: (Points | null)[] | null;
   marks: Record<number, number[]>;
-  partial: Record<number, string>;
+  covered: Record<number, string>; // how many of its tasks a mean is over, where means differ in that
+  apart: number[]; // cells of means over other tasks than the others of their column
   footnotes: string[];
 }
 
@@ -98,7 +103,7 @@ export interface TaskFacts {
   family: string;
   category: string;
   metric: string;
-  chance: number | null;
+  chance: Points | null;
   modalities: string[];
   facts: [string, string][];
   fingerprints: [string, string][];
@@ -110,7 +115,7 @@ export interface Pair {
   a: string;
   b: string;
   sentence: string;
-  tasks: { task: string[]; category: string[]; a: number[]; b: number[]; low: (number | null)[]; high: (number | null)[]; holm: (number | null)[]; verdict: string[]; items: number[] };
+  tasks: { task: string[]; category: string[]; a: Points[]; b: Points[]; difference: Points[]; low: (Points | null)[]; high: (Points | null)[]; holm: string[]; verdict: string[]; items: number[] };
   categories: [string, Tally][];
   total: Tally;
   refused: [string, string][];
@@ -120,10 +125,9 @@ export interface Tally {
   wins: number;
   ties: number;
   losses: number;
-  difference: number;
-  low: number | null;
-  high: number | null;
-  p: number | null;
+  difference: Points;
+  low: Points | null;
+  high: Points | null;
 }
 
 // A part of an item: words, or media by the address of their thumbnail; what may not be shown has neither.
@@ -137,7 +141,7 @@ export interface Part {
 
 export interface Answer {
   right: boolean | null;
-  value: number | null; // the item's own score
+  value: Points | null; // the item's own score
   rank: number | null;
   predicted: string | null;
   top: [number, number][]; // contents and their similarities, best first
@@ -161,15 +165,15 @@ export interface Items {
   sample: number[];
   hardest: number[];
   failures: number[][]; // by model
-  parts: { name: string[]; scores: (number | null)[][] } | null; // by model and part
+  parts: { name: string[]; scores: (Points | null)[][] } | null; // by model and part
   flips: { a: number; b: number; only_a: number[]; only_b: number[]; count_a: number; count_b: number }[];
 }
 
 export interface Plots {
-  pareto: Record<string, { unit: string; models: string[]; costs: number[]; scores: number[]; front: boolean[]; notes: string[] }>;
-  scaling: { group: string; models: string[]; sizes: number[]; scores: number[]; slope: number; low: number; high: number; level: number }[];
+  pareto: Record<string, { unit: string; models: string[]; costs: number[]; scores: Points[]; front: boolean[]; notes: string[] }>;
+  scaling: { group: string; models: string[]; sizes: number[]; scores: Points[]; slope: Points; low: Points; high: Points; level: number }[];
   correlation: { tasks: string[]; values: number[]; clusters: number[] } | null;
-  languages: { models: string[]; rows: { language: string; scores: (number | null)[] }[] } | null;
+  languages: { models: string[]; rows: { language: string; scores: (Points | null)[] }[] } | null;
 }
 
 export interface RunState {

@@ -1,13 +1,21 @@
 // Numbers and names as people and other programs read them.
-export const SCALE = 100; // scores come as hundredths of a point
+import type { Points } from "./data";
 
-export const points = (value: number | null | undefined, digits = 1): string =>
-  value === null || value === undefined ? "" : (value / SCALE).toFixed(digits);
+export const points = (value: Points | null | undefined): string => value?.[1] ?? "";
 
-export const signed = (value: number): string => {
-  const text = (value / SCALE).toFixed(1);
-  return Number(text) > 0 ? `+${text}` : text === "-0.0" ? "0.0" : text.replace("-", "−");
-};
+/** The color of a score on a scale from 0 to 100 points, of eight. */
+export const step = ([value]: Points): number => Math.max(0, Math.min(7, Math.floor(8 * value)));
+
+/** The difference of two scores that nothing but the page compares, rounded as Python does: once, and ties to even. */
+export function difference(a: Points, b: Points): Points {
+  const value = 100 * (a[0] - b[0]);
+  const tie = Number.isInteger(4 * value) && !Number.isInteger(2 * value); // .25 and .75 alone lie between two tenths
+  const text = (tie ? (2 * Math.ceil(Math.floor(10 * value) / 2)) / 10 : value).toFixed(1);
+  return [a[0] - b[0], text.startsWith("-") ? (Number(text) ? text : "+0.0") : `+${text}`];
+}
+
+/** A difference seen from the other side. */
+export const negative = ([value, text]: Points): Points => [-value, Number(text) ? (text.startsWith("-") ? `+${text.slice(1)}` : `-${text.slice(1)}`) : text];
 
 /** A similarity of vectors, which may be negative. */
 export const similarity = (value: number): string => value.toFixed(3).replace(/^-(?=0\.000$)/, "").replace("-", "−");
@@ -88,10 +96,8 @@ const latexCell = (text: string): string =>
   plain(text).replace(/[\\~^–<>[\]*&%$#_{}]/g, (sign) => LATEX[sign] ?? `\\${sign}`);
 
 /** A booktabs table; the first column holds words, the others numbers. */
-export function latex(head: string[], rows: (string | number)[][]): string {
-  const lines = [head, ...rows.map((row) => row.map((cell) => (typeof cell === "number" ? cell.toFixed(1) : cell)))].map(
-    (row) => `${row.map(latexCell).join(" & ")} \\\\`,
-  );
+export function latex(head: string[], rows: string[][]): string {
+  const lines = [head, ...rows].map((row) => `${row.map(latexCell).join(" & ")} \\\\`);
   lines.splice(1, 0, "\\midrule");
   return `\\begin{tabular}{l${"r".repeat(head.length - 1)}}\n\\toprule\n${lines.join("\n")}\n\\bottomrule\n\\end{tabular}\n`;
 }

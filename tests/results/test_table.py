@@ -7,13 +7,29 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import ROUND_HALF_EVEN, Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from embark.boards.leaderboards import rank_models
 from embark.catalogue import UnknownName
 from embark.results import Record, TaskResult
-from embark.results.table import FORMATS, Exact, Interval, Row, Score, Table, footnoted, named
+from embark.results.table import (
+    FORMATS,
+    Exact,
+    Interval,
+    Row,
+    Score,
+    Table,
+    comparable,
+    footnoted,
+    in_points,
+    named,
+    rounded,
+    signed_points,
+)
 from embark.types import Source, Task
 
 
@@ -37,6 +53,7 @@ def by_task(tasks: Sequence[Task], results: Sequence[TaskResult]) -> Table:
     return rank_models(tasks, results).tasks_table()
 
 
+NAMES = ("Flags", "Clocks", "Names")
 COMPLETE = [result("org/one", "Flags", 1 / 3), result("org/one", "Clocks", 0.5), result("org/one", "Names", 2 / 3)]
 PARTIAL = [result("org/two", "Flags", 0.9, "one item was left out")]
 
@@ -123,7 +140,44 @@ def test_the_best_is_the_best_of_several_models(table: Table) -> None:
     assert not any(best["Names"])  # nobody to compare with
     ranked = rank_models(TASKS, COMPLETE + PARTIAL).table()
     one, two = [line.best for line in ranked.lines() if line.kind == "row"]
-    assert (one[-2:], two[-2:]) == ((False, False), (True, False))
+    assert not any(one + two)  # their means are over other tasks
+
+
+def test_means_over_different_tasks_are_not_set_in_bold_together() -> None:
+    four = [result(f"org/{model}", name, score) for model, score in (("a", 0.5), ("b", 0.6)) for name in NAMES]
+    whole = rank_models(TASKS, four + PARTIAL)
+    for style, bold in (("latex", r"\mathbf{60.0}"), ("html", "<b>60.0")):
+        table = whole.table().format(style)
+        assert bold in table
+        assert r"\mathbf{90.0}" not in table
+        assert "<b>90.0" not in table
+    by_task = whole.tasks_table().format("latex").splitlines()
+    assert r"\mathbf{90.0}" in next(line for line in by_task if line.startswith("Flags"))  # of one task, all compare
+    assert r"\mathbf{60.0}" in next(line for line in by_task if "Mean of categories" in line)
+
+
+def test_comparable_means_are_over_the_same_tasks_and_enough_of_them() -> None:
+    def mean(value: float, *over: str, of: int = 10) -> Score:
+        return Score(value, value, value, len(over), of, over=frozenset(over))
+
+    nine, other, ten = "abcdefghi", "bcdefghij", "abcdefghij"
+    assert comparable([mean(1, *nine), mean(2, *nine), mean(3, *ten)]) == [True, True, False]
+    assert comparable([mean(1, *nine), mean(3, *ten), None]) == [False, True, False]  # the larger of two alike
+    assert comparable([mean(1, *nine), mean(2, *other)]) == comparable([mean(2, *nine), mean(1, *other)])
+    assert comparable([mean(1, "a"), mean(2, "a")]) == [False, False]  # too few of the tasks
+    assert comparable([Score(1, 1, 1, 9, 10), Score(1, 1, 1)]) == [False, True]  # of unknown tasks
+    assert comparable([]) == []
+
+
+@given(st.integers(-4000, 4000), st.integers(1, 2))
+def test_a_number_is_rounded_once_and_never_to_minus_zero(quarters: int, digits: int) -> None:
+    number = quarters / 4
+    exact = Decimal(number).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_EVEN)
+    assert Decimal(rounded(number, digits)) == exact
+    assert rounded(number, digits) == in_points(number / 100, digits) or number / 100 * 100 != number
+    assert not rounded(-abs(number) / 1e6, digits).startswith("-") or abs(number) > 1e3
+    assert Decimal(rounded(number, digits, sign=True)) == exact
+    assert signed_points(-0.0004).text == "+0.0"
 
 
 def test_what_is_no_number_is_null_in_json() -> None:
@@ -177,7 +231,7 @@ def test_latex(table: Table) -> None:
         r"\multicolumn{5}{l}{\textit{Retrieval}} \\",
     ]
     assert r"Names & accuracy & 25.0 & $66.7 \pm 5.0$ & -- \\" in lines
-    assert lines[-5] == r"\midrule Mean of categories &  &  & $50.0 \pm 3.1$ & $\mathbf{90.0} \pm 5.0$ (b) \\"
+    assert lines[-5] == r"\midrule Mean of categories &  &  & $50.0 \pm 3.1$ & $90.0 \pm 5.0$ (b) \\"
     assert lines[-4:] == [
         r"\bottomrule",
         r"\end{tabular}",

@@ -6,16 +6,22 @@ import csv
 import io
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
 import embark
+from embark.results.table import in_points, signed_points
 from embark.run.run_state import state_file
 from embark.settings import load_settings
+from embark.site.board_data import board_data
+from embark.site.scripts import slug, write_script
+from site_boards import of_board, tied_board
 
 pytestmark = pytest.mark.slow
 Opened = Callable[..., Any]
@@ -39,6 +45,8 @@ VIEWS = (
     "#/model",
     "#/run?task=PocketFlagCapital",
 )
+BOARD = "ARK"  # whose place on the page a test's own board takes
+HEADS = ("Rank", "Model", "Size")
 HOSTILE = "=1+1<img src=x onerror=alert(1)>\u202e"
 
 
@@ -61,10 +69,14 @@ def models(page: Any) -> list[str]:
     return list(page.locator("table.board tbody th a").all_inner_texts())
 
 
+def address(view: str, chosen: str) -> str:
+    return f"#/{view}?{urlencode({'models': chosen})}"
+
+
 def shown_scores(page: Any) -> list[float]:
     """The scores of the fifth column of MIEB, without those that have none."""
-    texts = page.locator("tbody td.score:nth-child(7)").all_inner_texts()
-    return [float(re.sub("[a-z,*]", "", text)) for text in texts]
+    cells = page.locator("tbody td.score:not(.apart):nth-child(7)")
+    return [float(text) for text in cells.evaluate_all("cells => cells.map(cell => cell.firstChild.textContent)")]
 
 
 def test_the_whole_of_mieb_is_one_table(page: Path, opened: Opened) -> None:
@@ -72,6 +84,66 @@ def test_the_whole_of_mieb_is_one_table(page: Path, opened: Opened) -> None:
     assert len(models(tab)) == 48
     assert tab.locator("tbody tr").first.locator("td.score").count() >= 130
     assert tab.locator("tbody td.score").count() > 5500
+
+
+@pytest.mark.parametrize("name", ["MIEB(Multilingual)", "Ties"])
+def test_every_cell_is_shown_as_on_the_command_line(page: Path, opened: Opened, tmp_path: Path, name: str) -> None:
+    folder = Path(shutil.copytree(page, tmp_path / "page"))
+    board = tied_board() if name == "Ties" else embark.leaderboard(name)
+    write_script(folder, f"board/{slug(BOARD)}", board_data(BOARD, board))
+    tab = opened(folder, f"#/board/{BOARD}?cols=all")
+    tab.wait_for_selector("table.board tbody tr")
+    columns = [name for name in tab.locator("thead tr:last-child button").all_inner_texts() if name not in HEADS]
+    printed = of_board(board)
+    labels = models(tab)
+    shown = tab.locator("table.board tbody tr").evaluate_all(
+        "rows => rows.map(row => [...row.cells].slice(3).map(cell => cell.firstChild.textContent))"
+    )
+    cells = {
+        (model, column): text
+        for model, line in zip(labels, shown, strict=True)
+        for column, text in zip(columns, line, strict=True)
+        if text != "–"
+    }
+    assert len(cells) > 200
+    assert {place: text for place, text in cells.items() if printed[place] != text} == {}
+
+
+def test_differences_of_the_page_are_rounded_as_python_does(page: Path, opened: Opened, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(page, tmp_path / "page"))
+    board = tied_board()
+    write_script(folder, f"board/{slug(BOARD)}", board_data(BOARD, board))
+    for second in range(1, 8):
+        a, b = board.entries[0].model, board.entries[second].model
+        tab = opened(folder, address(f"compare/{BOARD}", f"{a.model}\n{b.model}"))
+        lines = tab.locator("section.pair tbody tr").evaluate_all(
+            "rows => rows.map(row => [...row.cells].slice(0, 4).map(cell => cell.textContent))"
+        )
+        assert len(lines) > 20
+        for name, *texts in lines:
+            x, y = ((model.totals | model.categories | model.tasks)[name].value for model in (a, b))
+            assert texts == [in_points(x), in_points(y), signed_points(x - y).text], name
+        tab.context.close()
+
+
+def test_means_over_other_tasks_have_no_color_no_bold_and_come_last(
+    page: Path, opened: Opened, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(page, tmp_path / "page"))
+    for board in (embark.leaderboard("UniBench"), tied_board()):
+        write_script(folder, f"board/{slug(BOARD)}", board_data(BOARD, board))
+        tab = opened(folder, f"#/board/{BOARD}?sort=total%3Amean&dir=desc")
+        tab.wait_for_selector("table.board tbody tr")
+        looks = tab.locator("table.board tbody td.total").evaluate_all(
+            "cells => cells.map(cell => [cell.className, cell.innerText, getComputedStyle(cell).fontWeight])"
+        )
+        ranked = sum(entry.place is not None for entry in board.entries)
+        assert [bool(re.search(r"\bh\d", look)) for look, _, _ in looks] == [
+            number < ranked for number in range(len(looks))
+        ]
+        assert [weight == "700" for _, _, weight in looks] == [number == 0 < ranked for number in range(len(looks))]
+        assert all(re.search(r"\d+/\d+", text) for _, text, _ in looks[ranked:])
+        tab.context.close()
 
 
 def test_a_column_sorts_both_ways_and_the_address_has_it(page: Path, opened: Opened) -> None:
@@ -130,7 +202,7 @@ def test_tasks_of_a_group_are_columns(page: Path, opened: Opened) -> None:
 def test_ranks_have_bars_and_errata_footnotes(page: Path, opened: Opened) -> None:
     tab = opened(page, MIEB)
     models(tab)
-    assert tab.locator("td.rank svg rect.interval").count() == 40
+    assert tab.locator("td.rank svg rect.interval").count() == 38
     assert "tie group" in (tab.locator("td.rank svg").first.get_attribute("aria-label") or "")
     assert tab.locator("ol.footnotes li").count() > 0
     assert tab.locator("td sup").count() > 0
@@ -199,8 +271,10 @@ def test_csv_and_latex_are_copied(page: Path, opened: Opened) -> None:
     tab.get_by_role("button", name="Copy CSV").click()
     tab.get_by_text("copied").wait_for()
     rows = list(csv.reader(io.StringIO(tab.evaluate("navigator.clipboard.readText()"))))
-    assert rows[0][:4] == ["rank", "model", "source", "mean"]
+    assert rows[0][:5] == ["rank", "model", "source", "tasks", "mean"]
     assert len(rows) == 49
+    board = embark.leaderboard("MIEB(Multilingual)")
+    assert [float(row[4]) for row in rows[1:]] == [entry.model.mean.value for entry in board.entries]
     tab.get_by_role("button", name="Copy LaTeX").click()
     wait_until(tab, "navigator.clipboard.readText().then(text => text.startsWith('\\\\begin{tabular}'))")
 

@@ -12,15 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from typer.testing import CliRunner
 
 import embark
+from embark.cli import app
 from embark.site import galleries
+from embark.site.board_data import board_data
 from embark.site.bundle import STATIC
 from embark.site.report_data import report_data
 from embark.site.scripts import script, slug, write_script
 from embark.site.thumbnails import SIDE, may_show
 from embark.tasks import TASKS
 from embark.types import EmbarkError
+from site_boards import of_board, on_the_command_line, on_the_page, read, tied_board
 
 MEGABYTE = 1_000_000
 
@@ -43,10 +47,66 @@ def test_a_board_is_what_the_leaderboard_says(tmp_path: Path) -> None:
     for row, line in enumerate(expected.entries):
         cells = board["values"][row * len(names) : (row + 1) * len(names)]
         scores = line.model.totals | line.model.categories | line.model.tasks
-        assert cells == [round(10_000 * scores[name].value) if name in scores else None for name in names]
+        assert [cell and cell[0] for cell in cells] == [scores[n].value if n in scores else None for n in names]
         assert board["models"]["rank"][row] == (line.place and line.place.rank)
     marked = {mark for line in expected.entries for score in line.model.tasks.values() for mark in score.marks}
     assert marked <= set(board["footnotes"])
+
+
+@pytest.mark.parametrize("name", ["MIEB(Multilingual)", "UniBench", "MMEB-V3"])
+def test_every_cell_of_a_board_is_that_of_the_command_line(name: str) -> None:
+    board = read(script("board", board_data(name, embark.leaderboard(name))))
+    shown = on_the_page(board)
+    printed = on_the_command_line(name, board["models"]["name"])
+    assert {place: text for place, text in shown.items() if printed[place] != text} == {}
+    assert len(shown) > (10 if name == "UniBench" else 500)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_scores_between_two_tenths_are_rounded_alike_and_in_full(seed: int) -> None:
+    board = tied_board(seed)
+    content = read(script("board", board_data("Ties", board)))
+    printed = of_board(board)
+    assert on_the_page(content) == {place: printed[place] for place in on_the_page(content)}
+    places = zip(content["low"], content["high"], strict=True)
+    ends = {f"95 %: {low[1]} to {high[1]}" for low, high in places if low and high}
+    tables = board.table().format("html") + board.tasks_table().format("html")
+    assert ends == set(re.findall(r'title="(.*?)"', tables))
+    for entry, start in zip(board.entries, range(0, len(content["values"]), len(content["columns"])), strict=True):
+        for column, cell in zip(content["columns"], content["values"][start:], strict=False):
+            score = (entry.model.totals | entry.model.categories | entry.model.tasks).get(column["name"])
+            assert (cell and cell[0]) == (score and score.value)
+
+
+def test_means_over_other_tasks_stand_apart_and_tell_how_many_they_are_over() -> None:
+    board = board_data("UniBench", embark.leaderboard("UniBench"))
+    width = len(board["columns"])
+    means = range(0, len(board["values"]), width)
+    assert set(means) <= set(board["apart"])
+    assert [board["covered"][cell] for cell in means] == ["41/53", *["1/53"] * 9]
+    tasks = {number for number, column in enumerate(board["columns"]) if column["kind"] == "task"}
+    assert not [cell for cell in board["apart"] if cell % width in tasks]  # a task's scores compare with each other
+
+
+def test_your_results_are_the_board_of_the_command_line(scored: embark.Settings, tmp_path: Path) -> None:
+    site = embark.export_site(tmp_path / "page", published=False, settings=scored)
+    shown = data(site.folder, f"board/{data(site.folder, 'index')['boards'][0]['file']}")
+    words = ["leaderboard", "--own", "--results", str(scored.results), "--wide", "--format", "json"]
+    lines = json.loads(CliRunner().invoke(app, words, catch_exceptions=False).stdout)["rows"]
+    assert {column["name"] for column in shown["columns"] if column["kind"] == "task"} == {
+        "PagesRetrieval",
+        "PagesZeroShot",
+    }
+    assert data(site.folder, "index")["boards"][0]["size"] == "2 models, 2 tasks"
+    assert [str(rank) for rank in shown["models"]["rank"]] == [line["#"] for line in lines] == ["1", "2"]
+    assert shown["models"]["tie"] == [line["tie"] for line in lines]
+    places = zip(shown["models"]["low"], shown["models"]["high"], strict=True)
+    assert [f"{low}–{high}" if low != high else f"{low}" for low, high in places] == [line["95 %"] for line in lines]
+    mean = [column["name"] for column in shown["columns"]].index("mean")
+    for row, line in enumerate(lines):
+        cell = row * len(shown["columns"]) + mean
+        ends = [shown[name][cell][0] for name in ("values", "low", "high")]
+        assert ends == [line["mean"][name] for name in ("score", "low", "high")]
 
 
 @pytest.mark.slow

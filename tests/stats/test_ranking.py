@@ -190,17 +190,30 @@ def board(tasks: Sequence[Task], results: Sequence[TaskResult], borda: bool = Fa
     return rank_models(tasks, results, borda=borda).table()
 
 
-def test_models_with_gaps_are_ranked_with_enough_tasks_and_shown_without_rank_otherwise() -> None:
+def test_means_over_the_same_tasks_are_ranked_and_others_shown_without_rank() -> None:
     made = board(TASKS, rows(("a", 0.5, 12, "published"), ("b", 0.8, 11, "embark"), ("c", 0.9, 3, "embark")))
     assert made.columns[:7] == ("#", "95 %", "tie", "model", "source", "tasks", "mean")
     assert [row.cells[:6] for row in made.rows] == [
-        ("1", "1", "A", "b", "yours", "11/12"),
-        ("2", "2", "B", "a", "published", "12/12"),
+        ("1", "1", "A", "a", "published", "12/12"),
+        ("–", "", "", "b", "yours", "11/12"),
         ("–", "", "", "c", "yours", "3/12"),
     ]
+    more = (("a", 0.5, 12, "published"), ("b", 0.8, 11, "embark"), ("d", 0.7, 11, "embark"), ("c", 0.9, 3, "embark"))
+    made = board(TASKS, rows(*more))
+    assert [row.cells[:6] for row in made.rows] == [
+        ("1", "1", "A", "b", "yours", "11/12"),
+        ("2", "2", "B", "d", "yours", "11/12"),
+        ("–", "", "", "a", "published", "12/12"),
+        ("–", "", "", "c", "yours", "3/12"),
+    ]
+    none = board(TASKS, rows(("a", 0.5, 8, "published"), ("b", 0.8, 8, "embark")))
+    assert [row.cells[0] for row in none.rows] == ["–", "–"]
+    assert "#: no model has scores on 90 % of the tasks, so none is ranked" in none.notes
     assert made.notes[0] == "(a) over those tasks that have a score, not over all"
     assert made.notes[1] == "12 tasks by the rule mean-of-categories, protocol paper"
-    assert made.notes[2].startswith("#: – is not ranked")
+    assert made.notes[2] == (
+        "#: the ranked means are over the same 11 tasks of 12; a mean over other tasks is not ranked (–)"
+    )
     assert made.notes[3] == "95 %: of the rank, on 6 other kinds of tasks, the same for all 2 models"
     assert made.notes[4].startswith("items are not to be had")
     common = shared(TASKS, standings(TASKS, rows(("a", 0.5, 12, "published"), ("c", 0.9, 3, "embark"))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from embark.boards.aggregate import standings
@@ -31,6 +32,21 @@ RESULTS = [
     *(result("org/b", name, score) for name, score in (("Flags", 0.6), ("Names", 0.8), ("Clocks", 0.1))),
     result("org/c", "Flags", 1.0),  # which has a part of a group
 ]
+
+
+def test_means_over_other_tasks_have_a_number_and_no_color() -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    study = heatmap("UniBench")
+    study.draw(figure)
+    [axes] = figure.axes
+    groups = ["total", *study.groups]
+    shades = np.ma.getmaskarray(np.ma.masked_invalid(axes.images[0].get_array()))
+    assert shades[:, groups.index("total")].all()  # over 41 and over 1 of the 53 tasks
+    assert shades[:, groups.index("Reasoning")].all()
+    assert not shades[0, groups.index("Texture")]
+    assert sum(text.get_text() == "71" for text in axes.texts) == 3  # still with their numbers: two means, and a group
 
 
 def test_14_12_models_by_category_are_a_heat_map(tmp_path: Path) -> None:

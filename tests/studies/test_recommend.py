@@ -101,3 +101,10 @@ def test_limits_say_why_a_model_is_out() -> None:
 def test_unknown_needs_get_suggestions() -> None:
     with pytest.raises(EmbarkError, match="Did you mean Retrieval"):
         recommend("retreival")
+
+
+def test_a_mean_over_a_part_of_the_tasks_is_not_the_best() -> None:
+    scores = field(np.array([[0.5, 0.5], [0.6, 0.4], [0.9, np.nan]]), ["one", "one"])
+    ranked = rank_models(scores, {}, ["one"]).table().format("latex")
+    assert r"\mathbf{50.0}" in ranked
+    assert r"$90.0$" in ranked

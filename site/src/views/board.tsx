@@ -73,11 +73,13 @@ function Table({ board, models, index }: { board: Board; models: Models; index: 
   const order = (line: Line): number | string | null => {
     if (sort === "model") return board.models.label[line.row]!.toLowerCase();
     if (sort === "parameters") return fact(line, models.parameters) ?? null;
-    return sortColumn < 0 ? -line.row : (board.values[line.row * width + sortColumn] ?? null);
+    return sortColumn < 0 ? -line.row : (board.values[line.row * width + sortColumn]?.[0] ?? null);
   };
+  const apart = useMemo(() => new Set(board.apart), [board]);
+  const last = (line: Line): number => Number(sortColumn >= 0 && apart.has(line.row * width + sortColumn)); // a mean over other tasks is not in the order
   const pinned = (line: Line): boolean => pins.includes(board.models.label[line.row]!);
-  lines.sort((a, b) => Number(pinned(b)) - Number(pinned(a)) || compare(order(a), order(b), sign));
-  const ranges = columns.map((number) => range(lines.map((line) => board.values[line.row * width + number])));
+  lines.sort((a, b) => Number(pinned(b)) - Number(pinned(a)) || last(a) - last(b) || compare(order(a), order(b), sign));
+  const ranges = columns.map((number) => range(lines.flatMap((line) => (apart.has(line.row * width + number) ? [] : (board.values[line.row * width + number]?.[0] ?? [])))));
   const footnotes = footnotesOf(board, lines, columns);
   const ranked = board.models.rank.filter((rank) => rank !== null).length;
 
@@ -124,15 +126,20 @@ function Table({ board, models, index }: { board: Board; models: Models; index: 
     return () => removeEventListener("keydown", pressed);
   }, []);
 
-  const cell = (line: Line, column: number): number | null => board.values[line.row * width + column] ?? null;
   const names = columns.map((number) => board.columns[number]!.name);
-  const rows = (): (string | number)[][] =>
-    lines.map((line) => [
-      board.models.rank[line.row] ?? "",
-      board.models.label[line.row]!,
-      board.models.source[line.row]!,
-      ...columns.map((number) => (cell(line, number) === null ? "" : cell(line, number)! / 100)),
-    ]);
+  const certain = columns.map((number) => lines.some((line) => board.low?.[line.row * width + number]));
+  // In full, as the command line's CSV: scores from 0 to 1, with the ends of their intervals where there are some.
+  const full = (): (string | number)[][] => [
+    ["rank", "model", "source", "tasks", ...names.flatMap((name, at) => (certain[at] ? [name, `${name} low`, `${name} high`] : [name]))],
+    ...lines.map(({ row }) => [
+      board.models.rank[row] ?? "",
+      board.models.label[row]!,
+      board.models.source[row]!,
+      board.models.covered[row]!,
+      ...columns.flatMap((number, at) => (certain[at] ? [board.values, board.low, board.high] : [board.values]).map((numbers) => numbers?.[row * width + number]?.[0] ?? "")),
+    ]),
+  ];
+  const shown = (): string[][] => lines.map(({ row }) => [board.models.label[row]!, ...columns.map((number) => `${points(board.values[row * width + number])}${board.covered[row * width + number] ? ` (${board.covered[row * width + number]})` : ""}`)]);
   return (
     <>
       <Finding board={board} />
@@ -158,8 +165,8 @@ function Table({ board, models, index }: { board: Board; models: Models; index: 
         </p>
         {narrowed.length > 0 && <button type="button" onClick={() => setParams(Object.fromEntries(narrowed.map((filter) => [filter, ""])))}>Clear filters</button>}
         {pins.length > 1 && pins.length <= 4 && <a class="button first" href={address("compare", board.name, { models: pins.join("\n") })}>Compare the {pins.length} pinned</a>}
-        <CopyButton label="Copy CSV" text={() => csv([["rank", "model", "source", ...names], ...rows()])} />
-        <CopyButton label="Copy LaTeX" text={() => latex(["model", ...names], rows().map(([, model, , ...scores]) => [model!, ...scores]))} />
+        <CopyButton label="Copy CSV" text={() => csv(full())} />
+        <CopyButton label="Copy LaTeX" text={() => latex(["model", ...names], shown())} />
       </div>
       <div class="framed">
       <div class="scroll" tabIndex={0} role="region" aria-label="Table of models">
@@ -200,7 +207,7 @@ function Table({ board, models, index }: { board: Board; models: Models; index: 
                   </th>
                   <td class="size">{amount(fact(line, models.parameters))}</td>
                   {columns.map((number, at) => (
-                    <Cell board={board} cell={line.row * width + number} range={ranges[at]!} footnotes={footnotes} />
+                    <Cell board={board} cell={line.row * width + number} apart={apart.has(line.row * width + number)} range={ranges[at]!} footnotes={footnotes} />
                   ))}
                 </tr>
               );
@@ -209,7 +216,7 @@ function Table({ board, models, index }: { board: Board; models: Models; index: 
         </table>
       </div>
       {lines.length === 0 && <p class="hint">No model passes the filters.</p>}
-      <Legend board={board} columns={columns} partial={lines.some((line) => columns.some((number) => board.partial[line.row * width + number]))} marked={footnotes.size > 0} />
+      <Legend board={board} columns={columns} partial={lines.some((line) => columns.some((number) => board.covered[line.row * width + number]))} marked={footnotes.size > 0} />
       </div>
       <ol class="footnotes" type="a">
         {[...footnotes.keys()].map((number) => (
@@ -229,7 +236,7 @@ function Finding({ board }: { board: Board }) {
   const first = board.models.rank.indexOf(1);
   const total = board.columns.findIndex((column) => column.kind === "total");
   const score = board.values[first * board.columns.length + total];
-  if (first < 0 || total < 0 || typeof score !== "number" || board.models.name.length < 2) return null;
+  if (first < 0 || total < 0 || !score || board.models.name.length < 2) return null;
   const [low, high] = [board.models.low[first], board.models.high[first]];
   const letters = [...(board.models.tie[first] ?? "")];
   const tied = board.models.tie.filter((tie, row) => row !== first && letters.some((letter) => tie.includes(letter))).length;
@@ -261,7 +268,7 @@ function Legend({ board, columns, partial, marked }: { board: Board; columns: nu
           <span>worst to best of the column, the best in <b>bold</b></span>
         </li>
       )}
-      {partial && <li><span><b>*</b> mean of a part of the tasks</span></li>}
+      {partial && <li><span class="part">41/53</span> <span>mean over 41 of the 53 tasks; means over different tasks are not ranked, colored or set in bold together</span></li>}
       {marked && <li><span><b><sup>a</sup></b> footnote, below the table</span></li>}
     </ul>
   );
@@ -272,7 +279,7 @@ const key = (column: Column): string => `${column.kind}:${column.name}`;
 function about(column: Column): string {
   if (column.kind === "total") return "the total, by the rule of the benchmark";
   if (column.kind === "group") return "mean of a group of tasks";
-  return `${column.metric ?? ""}${typeof column.chance === "number" ? `; by chance ${points(column.chance)}` : ""}`;
+  return `${column.metric ?? ""}${column.chance ? `; by chance ${points(column.chance)}` : ""}`;
 }
 
 /** The columns that are chosen, tasks of a group side by side. */
@@ -312,15 +319,13 @@ function compare(a: number | string | null, b: number | string | null, sign: num
 const inside = (value: number | null | undefined, [, low, high]: [string, number, number]): boolean =>
   value !== null && value !== undefined && value >= low && value < high;
 
-function range(values: (number | null | undefined)[]): [number, number] {
-  let [low, high] = [Infinity, -Infinity];
-  for (const value of values) {
-    if (value === null || value === undefined) continue;
-    if (value < low) low = value;
-    if (value > high) high = value;
-  }
-  return [low, high];
+interface Range {
+  low: number;
+  high: number;
+  rivals: boolean; // there is more than one score
 }
+
+const range = (values: number[]): Range => ({ low: Math.min(...values), high: Math.max(...values), rivals: values.length > 1 });
 
 /** The footnotes of what is shown, by number, each with its letter. */
 function footnotesOf(board: Board, lines: Line[], columns: number[]): Map<number, string> {
@@ -333,20 +338,21 @@ function footnotesOf(board: Board, lines: Line[], columns: number[]): Map<number
 const letter = (number: number): string =>
   (number >= 26 ? letter(Math.floor(number / 26) - 1) : "") + String.fromCharCode(97 + (number % 26));
 
-function Cell({ board, cell, range, footnotes }: { board: Board; cell: number; range: [number, number]; footnotes: Map<number, string> }) {
+function Cell({ board, cell, apart, range, footnotes }: { board: Board; cell: number; apart: boolean; range: Range; footnotes: Map<number, string> }) {
   const value = board.values[cell];
   const total = board.columns[cell % board.columns.length]!.kind === "total";
-  if (value === null || value === undefined) return <td class={total ? "empty total" : "empty"}>–</td>;
-  const heat = range[1] > range[0] ? Math.round(((value - range[0]) / (range[1] - range[0])) * (HEATS - 1)) : 0;
+  if (!value) return <td class={total ? "empty total" : "empty"}>–</td>;
+  const heat = range.high > range.low ? Math.round(((value[0] - range.low) / (range.high - range.low)) * (HEATS - 1)) : 0;
+  const look = apart ? " apart" : ` h${heat}${range.rivals && value[0] === range.high ? " best" : ""}`;
   const low = board.low?.[cell];
   const high = board.high?.[cell];
   const marks = (board.marks[cell] ?? []).map((mark) => footnotes.get(mark)).join(",");
-  const partial = board.partial[cell];
-  const title = [low !== null && low !== undefined ? `95 %: ${points(low)} – ${points(high)}` : "", partial ? `${partial} tasks` : ""].filter(Boolean).join("; ");
+  const covered = board.covered[cell];
+  const title = [low ? `95 %: ${points(low)} – ${points(high)}` : "", covered ? `over ${covered} tasks` : ""].filter(Boolean).join("; ");
   return (
-    <td class={`score h${heat}${value === range[1] ? " best" : ""}${total ? " total" : ""}`} title={title || undefined}>
+    <td class={`score${look}${total ? " total" : ""}`} title={title || undefined}>
       {points(value)}
-      {partial && <span class="part" aria-label={`over ${partial} tasks`}>*</span>}
+      {covered && <span class="part" aria-label={`over ${covered} tasks`}>{covered}</span>}
       {marks && <sup>{marks}</sup>}
     </td>
   );
@@ -355,7 +361,7 @@ function Cell({ board, cell, range, footnotes }: { board: Board; cell: number; r
 /** The rank, a bar from the low to the high end of its interval, and the tie group's letter. */
 function Rank({ board, row, ranked }: { board: Board; row: number; ranked: number }) {
   const rank = board.models.rank[row];
-  if (rank === null || rank === undefined) return <span title="too few scores to be ranked">–</span>;
+  if (rank === null || rank === undefined) return <span title="not ranked: its mean is over other tasks">–</span>;
   const low = board.models.low[row];
   const high = board.models.high[row];
   const tie = board.models.tie[row] ?? "";

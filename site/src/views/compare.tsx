@@ -1,9 +1,9 @@
 // Two to four models: differences with intervals by task and category, and the items that only one gets right.
 import { useEffect, useRef } from "preact/hooks";
-import type { Board, Index, Items, Pair, Tally } from "../data";
+import type { Board, Index, Items, Pair, Points, Tally } from "../data";
 import { useData } from "../data";
 import { Difference, Scale, scaleEnd } from "../charts";
-import { counted, plain, points, short, signed } from "../format";
+import { counted, difference, negative, plain, points, short } from "../format";
 import { Gallery } from "../items";
 import { Broken, Choice, Head, Loading } from "../parts";
 import { address, setParams, usePlace } from "../url";
@@ -55,8 +55,8 @@ export function CompareView({ index }: { index: Index }) {
 function oriented(pair: Pair, a: string, b: string): Pair | null {
   if (pair.a === a && pair.b === b) return pair;
   if (pair.a !== b || pair.b !== a) return null;
-  const negative = (value: number | null): number | null => (value === null ? null : -value);
-  const turned = (tally: Tally): Tally => ({ ...tally, wins: tally.losses, losses: tally.wins, difference: -tally.difference, low: negative(tally.high), high: negative(tally.low) });
+  const other = (end: Points | null): Points | null => end && negative(end);
+  const turned = (tally: Tally): Tally => ({ ...tally, wins: tally.losses, losses: tally.wins, difference: negative(tally.difference), low: other(tally.high), high: other(tally.low) });
   const word: Record<string, string> = { win: "loss", loss: "win", tie: "tie" };
   const tasks = pair.tasks;
   return {
@@ -64,7 +64,7 @@ function oriented(pair: Pair, a: string, b: string): Pair | null {
     a,
     b,
     sentence: "", // it is about b against a
-    tasks: { ...tasks, a: tasks.b, b: tasks.a, low: tasks.high.map(negative), high: tasks.low.map(negative), verdict: tasks.verdict.map((verdict) => word[verdict] ?? verdict) },
+    tasks: { ...tasks, a: tasks.b, b: tasks.a, difference: tasks.difference.map(negative), low: tasks.high.map(other), high: tasks.low.map(other), verdict: tasks.verdict.map((verdict) => word[verdict] ?? verdict) },
     categories: pair.categories.map(([name, tally]) => [name, turned(tally)]),
     total: turned(pair.total),
   };
@@ -72,10 +72,10 @@ function oriented(pair: Pair, a: string, b: string): Pair | null {
 
 function Differences({ pair, task }: { pair: Pair; task: string }) {
   const { tasks } = pair;
-  const rows = tasks.task.map((_, row) => row).sort((x, y) => tasks.a[y]! - tasks.b[y]! - (tasks.a[x]! - tasks.b[x]!));
-  const most = scaleEnd(rows.map((row) => tasks.a[row]! - tasks.b[row]!));
-  const line = (name: string, difference: number, low: number | null, high: number | null): preact.JSX.Element => (
-    <Difference value={difference} low={low} high={high} most={most} label={`${name}: ${signed(difference)}${low === null ? "" : `, 95 %: ${signed(low)} to ${signed(high!)}`}`} />
+  const rows = tasks.task.map((_, row) => row).sort((x, y) => tasks.difference[y]![0] - tasks.difference[x]![0]);
+  const most = scaleEnd(tasks.difference);
+  const line = (name: string, value: Points, low: Points | null, high: Points | null): preact.JSX.Element => (
+    <Difference value={value} low={low} high={high} most={most} label={`${name}: ${points(value)}${low ? `, 95 %: ${points(low)} to ${points(high)}` : ""}`} />
   );
   return (
     <>
@@ -92,7 +92,7 @@ function Differences({ pair, task }: { pair: Pair; task: string }) {
                 <tr key={name} class={name === "all" ? "total" : ""}>
                   <th scope="row">{plain(name)}</th>
                   <td>{tally.wins}</td><td>{tally.ties}</td><td>{tally.losses}</td>
-                  <td>{signed(tally.difference)}</td>
+                  <td>{points(tally.difference)}</td>
                   <td class="drawn">{line(name, tally.difference, tally.low, tally.high)}</td>
                 </tr>
               ))}
@@ -113,9 +113,9 @@ function Differences({ pair, task }: { pair: Pair; task: string }) {
                     </button>
                   </th>
                   <td>{points(tasks.a[row])}</td><td>{points(tasks.b[row])}</td>
-                  <td>{signed(tasks.a[row]! - tasks.b[row]!)}</td>
-                  <td class="drawn">{line(tasks.task[row]!, tasks.a[row]! - tasks.b[row]!, tasks.low[row] ?? null, tasks.high[row] ?? null)}</td>
-                  <td>{tasks.holm[row] === null ? "" : tasks.holm[row]! < 0.0001 ? "<0.0001" : tasks.holm[row]!.toFixed(4)}</td>
+                  <td>{points(tasks.difference[row])}</td>
+                  <td class="drawn">{line(tasks.task[row]!, tasks.difference[row]!, tasks.low[row] ?? null, tasks.high[row] ?? null)}</td>
+                  <td>{tasks.holm[row]}</td>
                   <td class={tasks.verdict[row]}>{VERDICTS[tasks.verdict[row]!] ?? tasks.verdict[row]}</td>
                 </tr>
               ))}
@@ -149,20 +149,23 @@ function Sum({ tally, a, b }: { tally: Tally; a: string; b: string }) {
 function Plain({ board, a, b }: { board: Board; a: string; b: string }) {
   const width = board.columns.length;
   const [row, other] = [board.models.label.indexOf(a), board.models.label.indexOf(b)];
-  const columns = board.columns.map((column, number) => ({ column, x: board.values[row * width + number], y: board.values[other * width + number] }));
-  const both = columns.filter(({ x, y }) => typeof x === "number" && typeof y === "number") as { column: (typeof columns)[0]["column"]; x: number; y: number }[];
-  const most = scaleEnd(both.map(({ x, y }) => x - y));
+  const columns = board.columns.map((column, number) => ({ column, cells: [row * width + number, other * width + number] }));
+  const both = columns.flatMap(({ column, cells }) => {
+    const [x, y] = cells.map((cell) => (board.apart.includes(cell) ? null : board.values[cell]));
+    return x && y ? [{ column, x, y, gap: difference(x, y) }] : [];
+  });
+  const most = scaleEnd(both.map(({ gap }) => gap));
   return (
     <>
-      <p class="hint">Published scores come without items, so these differences have no intervals.</p>
+      <p class="hint">Published scores come without items, so these differences have no intervals.{board.apart.length > 0 && " Means over different tasks are left out."}</p>
       <div class="scroll" tabIndex={0} role="region" aria-label={`Differences to ${plain(b)}`}>
         <table>
           <thead><tr><th scope="col">Column</th><th scope="col">{plain(short(a))}</th><th scope="col">{plain(short(b))}</th><th scope="col">difference</th><th scope="col"><Scale most={most} /></th></tr></thead>
           <tbody>
-            {both.map(({ column, x, y }) => (
+            {both.map(({ column, x, y, gap }) => (
               <tr key={column.kind + column.name}>
-                <th scope="row"><Broken text={plain(column.name)} /></th><td>{points(x)}</td><td>{points(y)}</td><td>{signed(x - y)}</td>
-                <td class="drawn"><Difference value={x - y} low={null} high={null} most={most} label={`${column.name}: ${signed(x - y)}`} /></td>
+                <th scope="row"><Broken text={plain(column.name)} /></th><td>{points(x)}</td><td>{points(y)}</td><td>{points(gap)}</td>
+                <td class="drawn"><Difference value={gap} low={null} high={null} most={most} label={`${column.name}: ${points(gap)}`} /></td>
               </tr>
             ))}
           </tbody>

@@ -1,8 +1,8 @@
 // A model: its card, its place on every board, where it is strong and weak against models of like size, and its failures.
-import type { Board, Index, Items, Models } from "../data";
+import type { Board, Index, Items, Models, Points } from "../data";
 import { useData } from "../data";
 import { Difference, Scale, scaleEnd } from "../charts";
-import { amount, counted, plain, points, signed } from "../format";
+import { amount, counted, difference, plain, points } from "../format";
 import { Gallery } from "../items";
 import { Broken, Choice, Facts, Head, Loading, ModelName, Tiles } from "../parts";
 import { Reports } from "../reports";
@@ -74,15 +74,18 @@ function Model({ index, models, number }: { index: Index; models: Models; number
   );
 }
 
+/** The number of models that have a rank. */
+const rankedOf = (board: Board): number => board.models.rank.filter((rank) => rank !== null).length;
+
 /** The place on a board, and what the model costs. */
 function tilesOf(board: Board | null, models: Models, number: number): (readonly [string, string, string?])[] {
   const row = board?.models.name.indexOf(models.name[number]!) ?? -1;
   const [rank, low, high] = board && row >= 0 ? [board.models.rank[row], board.models.low[row], board.models.high[row]] : [];
   const seconds = models.seconds[number];
   const own = board?.models.source[row] === "yours";
-  const totals = board && row >= 0 ? board.columns.flatMap((column, at) => (column.kind === "total" && typeof board.values[row * board.columns.length + at] === "number" ? [[`Score: ${column.name}`, points(board.values[row * board.columns.length + at]), `${own ? "your results" : "published"}, on ${counted(board.models.tasks[row]!, "task")}`] as const] : [])) : [];
+  const totals = board && row >= 0 ? board.columns.flatMap((column, at) => (column.kind === "total" && board.values[row * board.columns.length + at] ? [[`Score: ${column.name}`, points(board.values[row * board.columns.length + at]), `${own ? "your results" : "published"}, on ${counted(board.models.tasks[row]!, "task")}`] as const] : [])) : [];
   return [
-    ...(rank ? [[`Rank on ${board!.name}`, `${rank} of ${board!.models.name.length}`, typeof low === "number" ? `95 %: ${low} to ${high}` : ""] as const] : []),
+    ...(rank ? [[`Rank on ${board!.name}`, `${rank} of ${rankedOf(board!)}`, typeof low === "number" ? `95 %: ${low} to ${high}` : ""] as const] : []),
     ...totals.slice(0, 2),
     ...(models.parameters[number] ? [["Parameters", amount(models.parameters[number])] as const] : []),
     ...(models.dim[number] ? [["Dimension", models.dim[number]!.toLocaleString("en")] as const] : []),
@@ -117,14 +120,14 @@ function Standing({ board, models, number }: { board: Board; models: Models; num
   const row = rows[0]?.row ?? 0;
   const kind = board.columns.filter((column) => column.kind === "group").length > 1 ? "group" : "task";
   const gaps = board.columns
-    .map((column, at) => {
-      const value = board.values[row * width + at];
-      const others = peers.map((peer) => board.values[peer.row * width + at]).filter((score): score is number => typeof score === "number").sort((a, b) => a - b);
-      return { column, value, middle: others[Math.floor(others.length / 2)] };
-    })
-    .filter((gap): gap is { column: typeof gap.column; value: number; middle: number } => typeof gap.value === "number" && gap.middle !== undefined);
-  const tasks = gaps.filter((gap) => gap.column.kind === "task").sort((a, b) => b.value - b.middle - (a.value - a.middle));
-  const most = scaleEnd(gaps.map((gap) => gap.value - gap.middle));
+    .flatMap((column, at) => {
+      const score = (line: number): Points | null => (board.apart.includes(line * width + at) ? null : (board.values[line * width + at] ?? null));
+      const others = peers.map((peer) => score(peer.row)).filter((other): other is Points => other !== null).sort((a, b) => a[0] - b[0]);
+      const [value, middle] = [score(row), others[Math.floor(others.length / 2)]];
+      return value && middle ? [{ column, value, gap: difference(value, middle) }] : [];
+    });
+  const tasks = gaps.filter((gap) => gap.column.kind === "task").sort((a, b) => b.gap[0] - a.gap[0]);
+  const most = scaleEnd(gaps.map(({ gap }) => gap));
   const table = (title: string, shown: typeof gaps): preact.JSX.Element => (
     <section class="card gaps">
       <h3>{title}</h3>
@@ -136,8 +139,8 @@ function Standing({ board, models, number }: { board: Board; models: Models; num
             <tr key={gap.column.name}>
               <th scope="row">{gap.column.kind === "task" ? <a href={address("task", gap.column.name)}><Broken text={plain(gap.column.name)} /></a> : <Broken text={plain(gap.column.name)} />}</th>
               <td>{points(gap.value)}</td>
-              <td>{signed(gap.value - gap.middle)}</td>
-              <td class="drawn"><Difference value={gap.value - gap.middle} low={null} high={null} most={most} label={`${gap.column.name}: ${signed(gap.value - gap.middle)}`} /></td>
+              <td>{points(gap.gap)}</td>
+              <td class="drawn"><Difference value={gap.gap} low={null} high={null} most={most} label={`${gap.column.name}: ${points(gap.gap)}`} /></td>
             </tr>
           ))}
         </tbody>
@@ -148,9 +151,10 @@ function Standing({ board, models, number }: { board: Board; models: Models; num
     <>
       {rows.slice(1).map(({ row: line }) => (
         <p key={line}>
-          {board.models.rank[line] === null ? "Not ranked" : `Rank ${board.models.rank[line]}`}
-          {board.models.low[line] !== null ? ` (95 %: ${board.models.low[line]} to ${board.models.high[line]})` : ""} of {board.models.name.length} on {plain(board.name)}, {board.models.source[line] === "yours" ? "your" : plain(board.models.source[line]!)} scores
-          on {counted(board.models.tasks[line]!, "task")}: {board.columns.flatMap((column, at) => (column.kind === "total" && typeof board.values[line * width + at] === "number" ? [`${column.name} ${points(board.values[line * width + at])}`] : [])).join(", ")}.
+          {board.models.rank[line] === null
+            ? "Not ranked"
+            : `Rank ${board.models.rank[line]}${board.models.low[line] !== null ? ` (95 %: ${board.models.low[line]} to ${board.models.high[line]})` : ""} of ${rankedOf(board)}`} on {plain(board.name)}, {board.models.source[line] === "yours" ? "your" : plain(board.models.source[line]!)} scores
+          on {counted(board.models.tasks[line]!, "task")}: {board.columns.flatMap((column, at) => (column.kind === "total" && board.values[line * width + at] ? [`${column.name} ${points(board.values[line * width + at])}`] : [])).join(", ")}.
         </p>
       ))}
       {peers.length === 0 ? <p class="hint">There is no other model on this board to compare it with.</p> : <><p class="hint">
@@ -159,8 +163,8 @@ function Standing({ board, models, number }: { board: Board; models: Models; num
       <div class="side">
         {kind === "group" && table("Profile", gaps.filter((gap) => gap.column.kind === "group"))}
         <div class="stack">
-          {table("Strengths", tasks.filter((gap) => gap.value > gap.middle).slice(0, SHOWN))}
-          {table("Weaknesses", tasks.filter((gap) => gap.value < gap.middle).slice(-SHOWN).reverse())}
+          {table("Strengths", tasks.filter((gap) => gap.gap[0] > 0).slice(0, SHOWN))}
+          {table("Weaknesses", tasks.filter((gap) => gap.gap[0] < 0).slice(-SHOWN).reverse())}
         </div>
       </div></>}
     </>

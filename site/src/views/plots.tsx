@@ -1,8 +1,8 @@
 // Plots of a board: score against cost, profile, correlations of tasks, scaling, languages, spread of the tasks.
-import type { Board, Column, Index, Plots } from "../data";
+import type { Board, Column, Index, Plots, Points } from "../data";
 import { useData } from "../data";
 import { Scatter, Wide } from "../charts";
-import { language, plain, points, SCALE, short, signed, words } from "../format";
+import { language, plain, points, short, step, words } from "../format";
 import { Broken, Choice, Head, Loading } from "../parts";
 import { address, setParams, usePlace } from "../url";
 
@@ -66,7 +66,7 @@ function has(plots: Plots, kind: string): boolean {
 function Plot({ kind, board, plots }: { kind: string; board: Board; plots: Plots }) {
   const front = plots.pareto[kind];
   if (front) {
-    const dots = front.models.map((model, row) => ({ x: front.costs[row]!, y: front.scores[row]! / 100, label: short(model), strong: front.front[row] }));
+    const dots = front.models.map((model, row) => ({ x: front.costs[row]!, y: 100 * front.scores[row]![0], score: points(front.scores[row]), label: short(model), strong: front.front[row] }));
     const costs = front.costs.filter((cost) => cost > 0);
     return (
       <figure class="card">
@@ -87,11 +87,11 @@ function Scaling({ plots }: { plots: Plots }) {
     <div class="multiples">
       {plots.scaling.map((trend) => {
         const [low, high] = [Math.min(...trend.sizes), Math.max(...trend.sizes)];
-        const at = (size: number): [number, number] => [size, trend.level + trend.slope * Math.log10(size)];
+        const at = (size: number): [number, number] => [size, trend.level + trend.slope[0] * Math.log10(size)];
         return (
           <figure key={trend.group} class="card">
-            <Scatter dots={trend.models.map((model, row) => ({ x: trend.sizes[row]!, y: trend.scores[row]! / 100, label: short(model) }))} x="parameters (millions)" y={plain(trend.group)} log line={{ from: at(low), to: at(high) }} label={`${trend.group} against size`} small />
-            <figcaption><b class={trend.low > 0 ? "win" : trend.high < 0 ? "loss" : "tie"}>{signed(trend.slope * SCALE)} points</b> for ten times the parameters (95 %: {signed(trend.low * SCALE)} to {signed(trend.high * SCALE)})</figcaption>
+            <Scatter dots={trend.models.map((model, row) => ({ x: trend.sizes[row]!, y: 100 * trend.scores[row]![0], score: points(trend.scores[row]), label: short(model) }))} x="parameters (millions)" y={plain(trend.group)} log line={{ from: at(low), to: at(high) }} label={`${trend.group} against size`} small />
+            <figcaption><b class={trend.low[0] > 0 ? "win" : trend.high[0] < 0 ? "loss" : "tie"}>{points(trend.slope)} points</b> for ten times the parameters (95 %: {points(trend.low)} to {points(trend.high)})</figcaption>
           </figure>
         );
       })}
@@ -142,7 +142,7 @@ function Languages({ languages }: { languages: NonNullable<Plots["languages"]> }
             return (
               <tr key={row.language}>
                 <th scope="row" class="name">{language(row.language)} <small>{plain(row.language)}</small></th>
-                {row.scores.map((score, number) => (score === null ? <td class="empty" key={number}>–</td> : <td key={number} class={`score h${Math.max(0, Math.min(7, Math.floor(score / 1250)))}`}>{points(score)}</td>))}
+                {row.scores.map((score, number) => (score === null ? <td class="empty" key={number}>–</td> : <td key={number} class={`score h${step(score)}`}>{points(score)}</td>))}
               </tr>
             );
           })}
@@ -156,15 +156,15 @@ function Languages({ languages }: { languages: NonNullable<Plots["languages"]> }
 function Spread({ board }: { board: Board }) {
   const width = board.columns.length;
   const tasks = board.columns.map((column, number) => ({ column, number })).filter(({ column }) => column.kind === "task");
-  const at = (value: number): number => 285 + (Math.max(-500, value) / 10000) * 540;
+  const at = (value: number): number => 285 + Math.max(-0.05, value) * 540;
   return (
     <figure class="card">
       <Wide label="Spread over models">
       <svg class="chart long" viewBox={`0 -18 840 ${tasks.length * 18 + 48}`} role="img" aria-label={`Scores of ${board.models.name.length} models on each of ${tasks.length} tasks, with chance`}>
         {[0, 25, 50, 75, 100].map((tick) => (
           <g key={tick}>
-            <line class="grid" x1={at(tick * 100)} x2={at(tick * 100)} y1="0" y2={tasks.length * 18 + 6} />
-            {[-5, tasks.length * 18 + 22].map((y) => <text key={y} x={at(tick * 100)} y={y} text-anchor="middle">{tick}</text>)}
+            <line class="grid" x1={at(tick / 100)} x2={at(tick / 100)} y1="0" y2={tasks.length * 18 + 6} />
+            {[-5, tasks.length * 18 + 22].map((y) => <text key={y} x={at(tick / 100)} y={y} text-anchor="middle">{tick}</text>)}
           </g>
         ))}
         {tasks.map(({ column, number }, line) => (
@@ -172,11 +172,11 @@ function Spread({ board }: { board: Board }) {
             <text x="250" y={line * 18 + 14} text-anchor="end">{plain(column.name.slice(0, 38))}</text>
             {board.models.label.map((label, row) => {
               const value = board.values[row * width + number];
-              return typeof value === "number" ? (
-                <circle key={row} class="dot faint" cx={at(value)} cy={line * 18 + 10} r="3.5"><title>{`${plain(label)}: ${points(value)}`}</title></circle>
+              return value ? (
+                <circle key={row} class="dot faint" cx={at(value[0])} cy={line * 18 + 10} r="3.5"><title>{`${plain(label)}: ${points(value)}`}</title></circle>
               ) : null;
             })}
-            {typeof column.chance === "number" && <line class="chance" x1={at(column.chance)} x2={at(column.chance)} y1={line * 18 + 3} y2={line * 18 + 17}><title>by chance {points(column.chance)}</title></line>}
+            {column.chance && <line class="chance" x1={at(column.chance[0])} x2={at(column.chance[0])} y1={line * 18 + 3} y2={line * 18 + 17}><title>by chance {points(column.chance)}</title></line>}
           </g>
         ))}
       </svg>
@@ -191,6 +191,9 @@ interface Axis {
   number: number;
 }
 
+/** A score that may stand beside the others of its column; none of a mean over other tasks. */
+const drawn = (board: Board, cell: number): Points | null => (board.apart.includes(cell) ? null : (board.values[cell] ?? null));
+
 /** Parallel coordinates over the groups, or over few tasks; as a radar, if asked. */
 function Profile({ board }: { board: Board }) {
   const { params } = usePlace();
@@ -200,7 +203,7 @@ function Profile({ board }: { board: Board }) {
   const pins = (params.get("pin") ?? "").split("\n").filter((label) => board.models.label.includes(label));
   const shown = pins.length ? pins : board.models.label.slice(0, PROFILES);
   const at = (axis: number): number => 40 + (axis / Math.max(1, axes.length - 1)) * 840;
-  const up = (value: number): number => 300 - (Math.max(0, value) / 10000) * 280;
+  const up = (value: number): number => 300 - Math.max(0, value) * 280;
   return (
     <figure class="card">
       <div class="toolbar">
@@ -221,15 +224,15 @@ function Profile({ board }: { board: Board }) {
         ))}
         {[0, 25, 50, 75, 100].map((tick) => (
           <g key={tick}>
-            <line class="grid" x1="40" x2="880" y1={up(tick * 100)} y2={up(tick * 100)} />
-            <text x="30" y={up(tick * 100) + 4} text-anchor="end">{tick}</text>
+            <line class="grid" x1="40" x2="880" y1={up(tick / 100)} y2={up(tick / 100)} />
+            <text x="30" y={up(tick / 100) + 4} text-anchor="end">{tick}</text>
           </g>
         ))}
         {shown.map((label, number) => {
           const row = board.models.label.indexOf(label);
           const spots = axes.flatMap(({ column, number: cell }, axis) => {
-            const value = board.values[row * width + cell];
-            return typeof value === "number" ? [{ x: at(axis), y: up(value), value, name: column.name }] : [];
+            const value = drawn(board, row * width + cell);
+            return value ? [{ x: at(axis), y: up(value[0]), value, name: column.name }] : [];
           });
           return (
             <g key={label} class={`line tie${number % 6}`}>
@@ -239,6 +242,7 @@ function Profile({ board }: { board: Board }) {
           );
         })}
       </svg>}</Wide>
+      {board.apart.length > 0 && <figcaption>A mean over other tasks than the others of its group is not drawn.</figcaption>}
     </figure>
   );
 }
@@ -248,16 +252,16 @@ function Radar({ board, axes, shown }: { board: Board; axes: Axis[]; shown: stri
   const width = board.columns.length;
   const spot = (axis: number, value: number): [number, number] => {
     const angle = (axis / axes.length) * 2 * Math.PI;
-    const radius = (Math.max(0, value) / 10000) * 170;
+    const radius = Math.max(0, value) * 170;
     return [350 + radius * Math.sin(angle), 210 - radius * Math.cos(angle)];
   };
   const ring = (value: number): string => axes.map((_, axis) => spot(axis, value).join(",")).join(" ");
   return (
     <svg class="chart round" viewBox="-50 0 800 420" role="img" aria-label={`Scores by group of ${shown.map(short).join(", ")}, as a radar`}>
-      {[2500, 5000, 7500, 10000].map((value) => <polygon key={value} class="ring" points={ring(value)} />)}
+      {[0.25, 0.5, 0.75, 1].map((value) => <polygon key={value} class="ring" points={ring(value)} />)}
       {axes.map(({ column }, axis) => {
-        const [x, y] = spot(axis, 10000);
-        const [tx, ty] = spot(axis, 10700);
+        const [x, y] = spot(axis, 1);
+        const [tx, ty] = spot(axis, 1.07);
         const anchor = Math.abs(tx - 350) < 12 ? "middle" : tx > 350 ? "start" : "end";
         return (
           <g key={column.name}>
@@ -269,8 +273,8 @@ function Radar({ board, axes, shown }: { board: Board; axes: Axis[]; shown: stri
       {shown.map((label, number) => {
         const row = board.models.label.indexOf(label);
         const spots = axes.flatMap(({ number: cell }, axis) => {
-          const value = board.values[row * width + cell];
-          return typeof value === "number" ? [{ point: spot(axis, value), value, axis }] : [];
+          const value = drawn(board, row * width + cell);
+          return value ? [{ point: spot(axis, value[0]), value, axis }] : [];
         });
         return (
           <g key={label} class={`line tie${number % 6}`}>

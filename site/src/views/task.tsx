@@ -1,7 +1,7 @@
 // A task: its protocol, data and known faults, sample items, all models' scores, and the hardest items.
-import type { Board, Index, Items, TaskFacts } from "../data";
+import type { Board, Index, Items, Points, TaskFacts } from "../data";
 import { useData } from "../data";
-import { counted, plain, points, short } from "../format";
+import { counted, plain, points, short, step } from "../format";
 import { Gallery } from "../items";
 import { Facts, Head, Loading, ModelName, Notes } from "../parts";
 import { ScoreBar } from "../charts";
@@ -61,7 +61,7 @@ function Task({ index, name, family }: { index: Index; name: string; family: str
   if (!facts) return <Loading data={tasks} />;
   return (
     <>
-      <Head view="Task" title={name} lead={`${plain(facts.family)} · ${plain(facts.category)} · scored by ${facts.metric}${facts.chance === null ? "" : `, by chance ${points(facts.chance)}`} · ${facts.modalities.join(", ")}`} />
+      <Head view="Task" title={name} lead={`${plain(facts.family)} · ${plain(facts.category)} · scored by ${facts.metric}${!facts.chance ? "" : `, by chance ${points(facts.chance)}`} · ${facts.modalities.join(", ")}`} />
       <Notes notes={facts.notes} kind="plain" />
       {facts.errata.length > 0 && (
         <section class="card">
@@ -106,8 +106,8 @@ function Scores({ index, name }: { index: Index; name: string }) {
   const width = board.columns.length;
   const rows = board.models.label
     .map((label, row) => ({ label, model: board.models.name[row]!, cell: row * width + column, value: board.values[row * width + column] }))
-    .filter((row): row is typeof row & { value: number } => typeof row.value === "number")
-    .sort((a, b) => b.value - a.value);
+    .filter((row): row is typeof row & { value: Points } => Boolean(row.value))
+    .sort((a, b) => b.value[0] - a.value[0]);
   const chance = board.columns[column]?.chance;
   return (
     <section>
@@ -120,14 +120,14 @@ function Scores({ index, name }: { index: Index; name: string }) {
               <tr key={row.cell}>
                 <th scope="row" class="name"><a href={address("model", row.model)}><ModelName label={row.label} /></a></th>
                 <td>{points(row.value)}</td>
-                <td class="empty">{typeof board.low?.[row.cell] === "number" ? `${points(board.low[row.cell])} – ${points(board.high?.[row.cell])}` : ""}</td>
+                <td class="empty">{board.low?.[row.cell] ? `${points(board.low[row.cell])} – ${points(board.high?.[row.cell])}` : ""}</td>
                 <td class="drawn"><ScoreBar value={row.value} low={board.low?.[row.cell]} high={board.high?.[row.cell]} chance={chance} /></td>
               </tr>
             ))}
           </tbody>
         </table>
       </div>
-      {typeof chance === "number" && <p class="hint">The red line is what chance would get: {points(chance)}.</p>}
+      {chance && <p class="hint">The red line is what chance would get: {points(chance)}.</p>}
     </section>
   );
 }
@@ -151,7 +151,7 @@ function Parts({ items, parts }: { items: Items; parts: NonNullable<Items["parts
                 <th scope="row" class="name">{plain(part)}</th>
                 {parts.scores.map((scores, model) => {
                   const score = scores[row] ?? null;
-                  return <td key={model} class={score === null ? "empty" : `score h${Math.max(0, Math.min(7, Math.floor(score / 1250)))}`}>{score === null ? "–" : points(score)}</td>;
+                  return <td key={model} class={score === null ? "empty" : `score h${step(score)}`}>{score === null ? "–" : points(score)}</td>;
                 })}
               </tr>
             ))}

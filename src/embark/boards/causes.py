@@ -20,6 +20,7 @@ from embark.catalogue import counted, listed
 from embark.models import get_model
 from embark.models.encoder import Billed, Encoder, render_item
 from embark.results import COMMIT
+from embark.results.table import in_points
 from embark.run.embedded_task import Embedded
 from embark.run.stored_vectors import Stored
 from embark.settings import Settings
@@ -221,7 +222,7 @@ def trials(cases: Sequence[Case], encoder: Encoder, settings: Settings) -> list[
             published = case.scores.reference.score
             if abs(value - published) <= min(case.scores.tolerance.allowed, abs(case.scores.difference)):
                 names.append(case.row.name)
-                values.append(f"{case.row.name} {100 * value:.2f}, published {100 * published:.2f}")
+                values.append(f"{case.row.name} {in_points(value, 2)}, published {in_points(published, 2)}")
                 name = name.format(similarity)
         if tried and len(names) == tried:
             evidence = f"so scored, {len(names)} of {tried} tried come out as published: {listed(values)}"

@@ -22,7 +22,7 @@ from embark.models import MODELS, find_card, known_models
 from embark.models.encoder import Encoder
 from embark.models.rendering import sketch
 from embark.results import Results, TaskResult
-from embark.results.table import Noted, Row, Score, Table
+from embark.results.table import Noted, Row, Score, Table, in_points
 from embark.results.task_rows import known_tasks
 from embark.run.models import results_card
 from embark.run.score import fingerprint_of
@@ -184,7 +184,8 @@ def _published(row: Task | Benchmark | ModelCard) -> dict[str, str]:
         return {name: _score(score) for name, score in totals.items()}
     if isinstance(row, Benchmark):
         entries, _ = ranked(TASKS.match(row.tasks), _standings(row))
-        scores = {entry.model.model: entry.model.mean for entry in entries}
+        places = [entry for entry in entries if entry.place] or entries  # without ranks: how many tasks each is over
+        scores = {entry.model.model: entry.model.mean for entry in places}
         measure = "by the benchmark's rule"
     else:
         of_family = [benchmark for benchmark in BENCHMARKS.values() if benchmark.family == row.family]
@@ -205,9 +206,9 @@ def _standings(benchmark: Benchmark, model: str | None = None) -> list[Standing]
 
 
 def _score(score: Score) -> str:
-    part = f", over {score.count} of {score.of} tasks" if score.partial else ""
+    part = f", over {score.count + score.zeros} of {score.of} tasks" if score.partial else ""
     marks = f" ({'; '.join(mark.split(':')[0] for mark in score.marks)})" if score.marks else ""
-    return f"{100 * score.value:.1f}{part}{marks}"
+    return f"{in_points(score.value)}{part}{marks}"
 
 
 # ── models ───────────────────────────────────────────────────────────────────────────────────────────────────────────

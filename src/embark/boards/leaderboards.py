@@ -19,7 +19,7 @@ from embark.catalogue import Catalogue, check_name, counted, listed
 from embark.data.own_tasks import folder_tasks
 from embark.models import MODELS, filter_cards
 from embark.results import Results, TaskResult
-from embark.results.table import Noted, Row, Table, applicable, first, footnoted
+from embark.results.table import ENOUGH, Noted, Row, Table, applicable, comparable, first, footnoted, rounded
 from embark.settings import Settings, load_settings
 from embark.stats import ranking
 from embark.stats.means import Column, names, task_table
@@ -27,8 +27,7 @@ from embark.stats.ranking import FEWEST, Place
 from embark.tasks import DEFAULT_BENCHMARK, Tasks, Wanted, get_benchmark
 from embark.types import Array, Benchmark, EmbarkError, Task
 
-ENOUGH = 0.9  # share of a benchmark's tasks that a model needs scores on to be ranked
-UNRANKED = f"#: – is not ranked, because it lacks scores on {100 * ENOUGH:.0f} % of the tasks"
+NONE_RANKED = f"#: no model has scores on {100 * ENOUGH:.0f} % of the tasks, so none is ranked"
 PARTIAL = "over those tasks that have a score, not over all"
 KINDS = "items are not to be had: kinds of tasks count as independent draws, tasks of one kind do not"
 DATED = "some outcomes were written before items had hashes: what tasks share is known by ids alone; run them again"
@@ -46,7 +45,9 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Leaderboard(Noted):
-    """Models best first, then those without enough scores, by how many they have.
+    """Models best first, then those that are not ranked, by how many scores they have.
+
+    Ranked are models whose means are over the same tasks (see `comparable`).
 
     `resampled` is what the intervals of ranks come from: items, tasks, or nothing.
     """
@@ -70,9 +71,9 @@ class Leaderboard(Noted):
         labels = names([(entry.model.model, entry.model.revision, entry.model.source) for entry in self.entries])
         for label, (model, place, points) in zip(labels, shown, strict=False):
             rank = ("–", "", "") if place is None else (str(place.rank), place.interval, place.tie)
-            covered = [f"{model.mean.count}/{model.mean.of}"] * partial
+            covered = [model.mean.covered] * partial
             cells = (*map(model.totals.get, totals), *map((model.tasks | model.categories).get, groups))
-            rows.append(Row((*rank, label, model.source, *covered, *[f"{points:.1f}"] * self.borda, *cells)))
+            rows.append(Row((*rank, label, model.source, *covered, *[rounded(points)] * self.borda, *cells)))
         columns = ("#", "95 %", "tie", "model", "source", *scores)
         table = footnoted(Table(columns, tuple(rows), self._footnotes(shown), models="rows"), PARTIAL)
         return table if room is None else _without_shared_source(table).fitted(room)[0]
@@ -87,6 +88,7 @@ class Leaderboard(Noted):
     def _footnotes(self, shown: Sequence[Entry]) -> tuple[str, ...]:
         protocols = ", ".join(dict.fromkeys(task.protocol for task in self.tasks))
         ranked = sum(entry.place is not None for entry in self.entries)
+        same = len(self.entries[0].model.mean.over) if ranked else 0  # the ranked models come first
         sure = ranked > 1 and self.resampled != "nothing"
         by_items = self.resampled == "items"
         kinds = len({kind_of(task) for task in self.tasks})
@@ -97,7 +99,9 @@ class Leaderboard(Noted):
         common = f"the {len(models)} models share {in_common} of the tasks"
         notes = {
             f"{counted(len(self.tasks), 'task')} by the rule {self.rule}, protocol {protocols}": True,
-            UNRANKED: any(entry.place is None for entry in shown),
+            NONE_RANKED: not ranked,
+            f"#: the ranked means are over the same {counted(same, 'task')} of {len(self.tasks)}; a mean over other "
+            "tasks is not ranked (–)": ranked and any(entry.place is None for entry in shown),
             FEW_KINDS: ranked > 1 and not sure,
             f"95 %: of the rank, on {others}, the same for all {ranked} models": sure,
             KINDS: sure and not by_items,
@@ -179,7 +183,7 @@ def rank_models(
 def ranked(tasks: Sequence[Task], models: Sequence[Standing], borda: bool = False) -> tuple[list[Entry], str]:
     """The entries of a leaderboard, and what was resampled for rank intervals: items, tasks, or nothing.
 
-    Models come best first, then those without enough scores, by how many they have.
+    Models come best first, then those whose means are over other tasks, by how many scores they have.
     """
     values = _array(tasks, [{name: score.value for name, score in model.tasks.items()} for model in models], np.nan)
     weights = _array(tasks, [model.weights for model in models], 0.0)
@@ -187,7 +191,7 @@ def ranked(tasks: Sequence[Task], models: Sequence[Standing], borda: bool = Fals
         values = ranking.points(values)
         weights = np.full(values.shape, 1 / max(len(tasks), 1))
     totals = (weights * np.nan_to_num(values)).sum(axis=1)
-    enough = [number for number, model in enumerate(models) if model.mean.count >= ENOUGH * model.mean.of]
+    enough = np.flatnonzero(comparable([model.mean for model in models])).tolist()
     spread: ranking.Spread | None = None
     resampled = "items"
     if not borda:
@@ -196,8 +200,13 @@ def ranked(tasks: Sequence[Task], models: Sequence[Standing], borda: bool = Fals
         spread = ranking.over_kinds(values[enough], weights[enough], [kind_of(task) for task in tasks])
         resampled = "nothing" if spread is None else "tasks"
     places = dict(zip(enough, ranking.places(totals[enough], spread), strict=True))
-    gaps = [0 if number in places else len(tasks) - len(model.tasks) for number, model in enumerate(models)]
-    order = sorted(range(len(models)), key=lambda number: (number not in places, gaps[number], -totals[number]))
+
+    def best_first(number: int) -> tuple[bool, int, list[str], float]:
+        """Ranked models by their totals; of the others, only those over the same tasks are in the order of totals."""
+        over = [] if number in places else sorted(models[number].mean.over)
+        return number not in places, -len(over), over, -totals[number]
+
+    order = sorted(range(len(models)), key=best_first)
     return [Entry(models[i], places.get(i), totals[i] * len(tasks)) for i in order], resampled
 
 

@@ -32,7 +32,8 @@ def median(tasks: Sequence[str], values: Values) -> Mean:
     """The median of the tasks' scores, over the tasks that have one."""
     scored = sorted((task for task in tasks if task in values), key=lambda task: values[task])
     middle = scored[(len(scored) - 1) // 2 : len(scored) // 2 + 1]
-    return Mean(fmean(values[task] for task in middle), len(scored), len(tasks), dict.fromkeys(middle, 1 / len(middle)))
+    weights = dict.fromkeys(middle, 1 / len(middle))
+    return Mean(fmean(values[t] for t in middle), len(scored), len(tasks), weights, scored=frozenset(scored))
 
 
 def weighted_mean(tasks: Sequence[str], values: Values, weights: Values) -> Mean:

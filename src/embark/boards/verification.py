@@ -23,7 +23,7 @@ from embark.models.encoder import Encoder
 from embark.results import SAMPLED, Record, Results, TaskResult
 from embark.results.drawing import Drawn
 from embark.results.of_model import results_of_model
-from embark.results.table import Exact, Noted, Row, Score, Table, short, signed_points
+from embark.results.table import Exact, Noted, Row, Score, Table, in_points, points, short, signed_points
 from embark.results.task_rows import known_tasks
 from embark.run import NothingScored, Skipped, evaluate
 from embark.run.models import load_model, model_card, model_name
@@ -423,7 +423,7 @@ def _notes(checks: Sequence[TaskCheck], limit: int | None) -> list[str]:
     if sampled := [pair.tolerance.allowed for pair in pairs if limit is not None and _is_sample(pair.result, limit)]:
         notes.append(
             f"{counted(len(sampled), 'score')} of samples (limit {limit:,}): their intervals are as wide as that makes "
-            f"them, and half of the tasks may be off by {100 * median(sampled):.1f} points unnoticed"
+            f"them, and half of the tasks may be off by {in_points(median(sampled))} points unnoticed"
         )
     if made_by := sorted({pair.result.made_by for pair in pairs} - {"embark"}):
         notes.append(f"scores of {listed(made_by)} have no outcomes: what numerics may change is assumed, not measured")
@@ -446,13 +446,13 @@ def _cells(check: TaskCheck) -> tuple[Any, ...]:
     pair = check.scores
     if pair is None:
         return check.row.name, None, None, None, None, check.why
-    published = Exact(pair.reference.score, f"{100 * pair.reference.score:.1f}")
+    published = points(pair.reference.score)
     return check.row.name, published, pair.ours, signed_points(pair.difference, 2), _allowed(pair.tolerance), pair.note
 
 
 
 def _allowed(tolerance: Tolerance) -> Exact:
-    return Exact(tolerance.allowed, f"±{100 * tolerance.allowed:.2f}")
+    return Exact(tolerance.allowed, f"±{in_points(tolerance.allowed, 2)}")
 
 
 def _as_dict(check: TaskCheck) -> dict[str, Any]:

@@ -6,8 +6,10 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import groupby, zip_longest
 from math import isfinite
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -28,6 +30,7 @@ COMMANDS = (
 ADVICE = rf"(?:(?<!\w)--[a-z]|\bembark (?:{COMMANDS})\b)"
 HINT = re.compile(rf" ?\([^()]*{ADVICE}[^()]*\)|; [^;()]*{ADVICE}[^;()]*")  # in brackets, or as a clause
 ENDINGS = ("MultiChoice", "Classification", "Retrieval", "Clustering", "ZeroShot")
+ENOUGH = 0.9  # share of its tasks that a mean needs scores on to be compared with other means
 LOPSIDED = 0.1  # share of its mean length by which an arm of an interval may be longer, before both ends are shown
 NUMBERS = ("#", "95 %", "tasks", "Borda", "chance")  # columns of words that are set to the right
 PAGE = 124  # characters of a table in small type that a page of a paper is wide
@@ -36,8 +39,9 @@ LEAST = 18  # characters that a column of words keeps where a table is wider
 
 @dataclass(frozen=True)
 class Score:
-    """A value with its 95 % interval, over `of` tasks when `count` of them have a score and `zeros` count as zero;
-    `marks` are footnotes.
+    """A value with its 95 % interval, over `of` tasks when `count` of them have a score and `zeros` count as zero.
+
+    `marks` are footnotes; `over` names the tasks that a mean is over, and is empty for the score of a single task.
     """
 
     value: float
@@ -47,11 +51,22 @@ class Score:
     of: int = 1
     marks: tuple[str, ...] = ()
     zeros: int = 0
+    over: frozenset[str] = frozenset()
 
     @property
     def partial(self) -> bool:
         """Whether some of the tasks it should cover have no score."""
         return self.count + self.zeros < self.of
+
+    @property
+    def covered(self) -> str:
+        """How many of the tasks it is over, such as 41/53."""
+        return f"{self.count + self.zeros}/{self.of}"
+
+    @property
+    def comparable(self) -> bool:
+        """Whether it covers enough known tasks to be compared with means over the same ones."""
+        return not self.partial or (bool(self.over) and self.count + self.zeros >= ENOUGH * self.of)
 
 
 @dataclass(frozen=True)
@@ -166,12 +181,11 @@ class Table:
         heads = zip_longest(*(reversed(self._head(i)) for i in range(len(widths))), fillvalue="")
         yield from (Line("head", padded(names), none) for names in reversed(list(heads)))
         section = ""
-        for row in self.rows:
+        for row, best in zip(self.rows, self._best, strict=True):
             if row.section != section:
                 section = row.section
                 rule = Line("rule", ("-" * self.width(),), none)
                 yield Line("section", (f"— {escape.terminal(section)}",), none) if section else rule
-            best = tuple(self._best(row, i) for i in range(len(widths)))
             cells = padded(escape.terminal(shown(cell)) for cell in row.cells)
             yield Line("total" if row.total else "row", cells, best)
 
@@ -182,12 +196,15 @@ class Table:
         rows = [replace(row, section=heading) for row, heading in zip(self.rows, headings, strict=True)]
         return replace(self, rows=tuple(rows))._only(others)
 
-    def _best(self, row: Row, column: int) -> bool:
-        """Whether a score is to be shown as the highest that any of several models has here."""
-        cell = row.cells[column]
-        rivals = row.cells if self.models == "columns" else [other.cells[column] for other in self.rows]
-        scores = [rival.value for rival in rivals if isinstance(rival, Score)]
-        return self.highlight and isinstance(cell, Score) and len(scores) > 1 and cell.value == max(scores)
+    @cached_property
+    def _best(self) -> list[tuple[bool, ...]]:
+        """For each row, which of its cells are the highest that any of several models has there."""
+        if not self.highlight:
+            return [(False,) * len(row.cells) for row in self.rows]
+        if self.models == "columns":
+            return [tuple(highest(row.cells)) for row in self.rows]
+        columns = [highest(column) for column in zip(*(row.cells for row in self.rows), strict=True)]
+        return list(zip(*columns, strict=True))
 
     def _scores(self, column: int) -> bool:
         return any(isinstance(row.cells[column], Score) for row in self.rows)
@@ -308,14 +325,47 @@ def data_frame(rows: Sequence[Any], columns: Sequence[str] | None = None) -> Any
     return pandas.DataFrame(rows, columns=columns)
 
 
-def points(value: float | None) -> Exact | None:
+def comparable(scores: Sequence[Score | None]) -> list[bool]:
+    """Which of these scores may be ranked, shaded and set in bold together: those over the same tasks.
+
+    Of several sets of tasks the one counts that most of the scores are over; of two such sets, the larger one. A mean
+    over less than 90 % of its tasks is compared with nothing.
+    """
+    sets = Counter(score.over for score in scores if score is not None and score.comparable)
+    chosen = max(sets, key=lambda over: (sets[over], len(over), sorted(over)), default=None)
+    return [score is not None and score.comparable and score.over == chosen for score in scores]
+
+
+def highest(cells: Sequence[Cell]) -> list[bool]:
+    """Which cells are the highest of the scores that may be compared; none where it is the only one."""
+    scores = [cell if isinstance(cell, Score) else None for cell in cells]
+    rivals = comparable(scores)
+    values = [score.value for score, rival in zip(scores, rivals, strict=True) if score is not None and rival]
+    top = max(values) if len(values) > 1 else None
+    return [rival and score is not None and score.value == top for score, rival in zip(scores, rivals, strict=True)]
+
+
+def rounded(number: float, digits: int = 1, sign: bool = False) -> str:
+    """A number of points as people read it, with its sign if wanted; never -0.0.
+
+    Scores and differences are rounded here and nowhere else, once, from the full value.
+    """
+    return f"{round(number, digits) + 0.0:{'+' if sign else ''}.{digits}f}"  # adding zero: no -0.0
+
+
+def in_points(value: float, digits: int = 1) -> str:
+    """A score from 0 to 1, or an end of its interval, as text in points."""
+    return rounded(100 * value, digits)
+
+
+def points(value: float | None, digits: int = 1) -> Exact | None:
     """A score from 0 to 1 in points; None where it is not known."""
-    return None if value is None else Exact(value, f"{100 * value:.1f}")
+    return None if value is None else Exact(value, in_points(value, digits))
 
 
 def signed_points(value: float, digits: int = 1) -> Exact:
-    """A difference of such scores in points, with its sign; never -0.0."""
-    return Exact(value, f"{round(100 * value, digits) + 0.0:+.{digits}f}")
+    """A difference of such scores in points, with its sign."""
+    return Exact(value, rounded(100 * value, digits, sign=True))
 
 
 def signed_ends(low: float, high: float) -> Interval:
@@ -376,7 +426,7 @@ def footnoted(table: Table, partial: str = "over {} of {} tasks") -> Table:
     def mark(cell: Cell) -> Cell:
         if not isinstance(cell, Score):
             return cell
-        marks = [partial.format(cell.count, cell.of)] if cell.partial else []
+        marks = [partial.format(cell.count + cell.zeros, cell.of)] if cell.partial else []
         marks += cell.marks
         return replace(cell, marks=tuple(notes.setdefault(text, letters(len(notes))) for text in marks))
 
@@ -402,8 +452,7 @@ def shown(cell: Cell, between: str = " ± ", marks: bool = True, full: bool = Fa
         return (f"{cell:,}" if isinstance(cell, int) else f"{cell:.3f}") if isfinite(cell) else "–"
     if not isinstance(cell, Score):
         return cell if cell is not None else "–"
-    value = f"{round(100 * cell.value, 1) + 0.0:.1f}"  # adding zero: no -0.0
-    return f"{value}{_ends(cell, between)}{_signs(cell) if marks else ''}"
+    return f"{in_points(cell.value)}{_ends(cell, between)}{_signs(cell) if marks else ''}"
 
 
 def _ends(cell: Score, between: str) -> str:
@@ -412,8 +461,8 @@ def _ends(cell: Score, between: str) -> str:
     if not isfinite(above + below):
         return ""
     if abs(above - below) > max(LOPSIDED * (above + below) / 2, 0.1):  # less than a tenth of a point is not seen
-        return f" [{100 * cell.low + 0.0:.1f}, {100 * cell.high + 0.0:.1f}]"
-    return f"{between}{(above + below) / 2:.1f}"
+        return f" [{in_points(cell.low)}, {in_points(cell.high)}]"
+    return f"{between}{rounded((above + below) / 2)}"
 
 
 def _raw(cell: Cell) -> str | float | Score | Interval | None:
@@ -504,15 +553,14 @@ def longtable(table: Table, caption: str) -> str:
 def _latex_rows(table: Table, text: Callable[[str], str]) -> list[str]:
     """The lines of a LaTeX table below its head; `text` escapes words."""
     lines = []
+    best = iter(table._best)
     for section, rows in groupby(table.rows, lambda row: row.section):
         if section:
             lines.append(rf"\multicolumn{{{len(table.columns)}}}{{l}}{{\textit{{{escape.latex(section)}}}}} \\")
         for row in rows:
             cells = [
-                _latex_score(cell, table._best(row, column))
-                if isinstance(cell, Score)
-                else text(shown(cell, full=True))
-                for column, cell in enumerate(row.cells)
+                _latex_score(cell, bold) if isinstance(cell, Score) else text(shown(cell, full=True))
+                for cell, bold in zip(row.cells, next(best), strict=True)
             ]
             lines.append((r"\midrule " if row.total else "") + " & ".join(cells) + r" \\")
     return lines
@@ -564,14 +612,15 @@ def _html(table: Table) -> str:
     sides = ["left" if _words(table, column) else "right" for column in range(len(table.columns))]
     names = map(escape.html, table.columns)
     heads = [f'<th style="text-align:{side}">{name}</th>' for side, name in zip(sides, names, strict=True)]
+    best = iter(table._best)
     lines = [f"<thead><tr>{''.join(heads)}</tr></thead>", "<tbody>"]
     for section, rows in groupby(table.rows, lambda row: row.section):
         if section:
             lines.append(f'<tr><th colspan="{len(sides)}" style="text-align:left">{escape.html(section)}</th></tr>')
         for row in rows:
             cells = [
-                f'<td style="text-align:{side}"{_title(cell)}>{_bold(cell, row.total or table._best(row, column))}</td>'
-                for column, (side, cell) in enumerate(zip(sides, row.cells, strict=True))
+                f'<td style="text-align:{side}"{_title(cell)}>{_bold(cell, row.total or bold)}</td>'
+                for side, cell, bold in zip(sides, row.cells, next(best), strict=True)
             ]
             lines.append(f"<tr>{''.join(cells)}</tr>")
     return "\n".join(["<table>", *lines, "</tbody></table>"]) + html_notes(table.notes)
@@ -586,7 +635,7 @@ def _title(cell: Cell) -> str:
     """The interval of a score, for whoever points at it."""
     if not isinstance(cell, Score) or not isfinite(cell.high - cell.low):
         return ""
-    return f' title="95 %: {100 * cell.low:.1f} to {100 * cell.high:.1f}"'
+    return f' title="95 %: {in_points(cell.low)} to {in_points(cell.high)}"'
 
 
 def _bold(cell: Cell, bold: bool) -> str:

@@ -6,15 +6,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from embark.boards.leaderboards import Entry, Leaderboard
-from embark.results.table import Score
-from embark.site.scripts import whole, wholes
+from embark.results.table import Score, comparable
+from embark.site.scripts import Points, points
 from embark.stats.means import names
 
 
 def board_data(name: str, board: Leaderboard) -> dict[str, Any]:
-    """What the page shows of a leaderboard. Cells go model by model; `marks` and `partial` are by number of a cell."""
+    """What the page shows of a leaderboard. Cells go model by model; `marks` and `covered` (how many of its tasks a
+    mean is over, where means differ in that) are by number of a cell.
+
+    `apart` are the cells of means over other tasks than the others of their column: they are compared with nothing.
+    """
     columns = _columns(board)
-    cells = [cell for entry in board.entries for cell in _cells(entry, columns)]
+    lines = [_cells(entry, columns) for entry in board.entries]
+    cells = [cell for line in lines for cell in line]
+    compared = list(zip(*(comparable(column) for column in zip(*lines, strict=True)), strict=True))
+    apart = [not cell for line in compared for cell in line]
     footnotes = list(dict.fromkeys(mark for cell in cells if cell for mark in cell.marks))
     numbers = {mark: number for number, mark in enumerate(footnotes)}
     return {
@@ -24,17 +31,25 @@ def board_data(name: str, board: Leaderboard) -> dict[str, Any]:
         "notes": [*board.notes, *board.table().notes],
         "columns": columns,
         "models": _models(board.entries),
-        "values": [None if cell is None else whole(cell.value) for cell in cells],
-        "low": wholes([None if cell is None else cell.low for cell in cells]),
-        "high": wholes([None if cell is None else cell.high for cell in cells]),
+        "values": [points(cell.value) if cell else None for cell in cells],
+        "low": _unless_empty([points(cell.low) if cell else None for cell in cells]),
+        "high": _unless_empty([points(cell.high) if cell else None for cell in cells]),
         "marks": {
             number: [numbers[mark] for mark in cell.marks] for number, cell in enumerate(cells) if cell and cell.marks
         },
-        "partial": {
-            number: f"{cell.count} of {cell.of}" for number, cell in enumerate(cells) if cell and cell.partial
+        "covered": {
+            number: cell.covered
+            for number, cell in enumerate(cells)
+            if cell and (cell.partial or (apart[number] and cell.over))
         },
+        "apart": [number for number, cell in enumerate(cells) if cell and apart[number]],
         "footnotes": footnotes,
     }
+
+
+def _unless_empty(numbers: list[Points]) -> list[Points] | None:
+    """None in place of a list without any number."""
+    return numbers if any(numbers) else None
 
 
 def _columns(board: Leaderboard) -> list[dict[str, Any]]:
@@ -52,7 +67,7 @@ def _columns(board: Leaderboard) -> list[dict[str, Any]]:
                 "name": task.name,
                 "kind": "task",
                 "metric": task.metric,
-                "chance": whole(task.chance),
+                "chance": points(task.chance),
                 "groups": [name for name, mean in whole_rule.groups.items() if task.name in mean.weights],
             }
             for task in board.tasks
@@ -80,4 +95,5 @@ def _models(entries: Sequence[Entry]) -> dict[str, list[Any]]:
         "high": [place and place.high for place in places],
         "tie": [place.tie if place else "" for place in places],
         "tasks": [len(model.tasks) for model in models],
+        "covered": [model.mean.covered for model in models],
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +16,6 @@ from embark.boards.leaderboards import Leaderboard, leaderboard
 from embark.catalogue import counted, group_values
 from embark.models import MODELS
 from embark.results import Results, TaskResult
-from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
 from embark.site.board_data import board_data
 from embark.site.comparisons import comparisons_data
@@ -136,7 +136,8 @@ def _boards(
                 raise
     covered = any(scored <= {*benchmark.tasks} for benchmark in BENCHMARKS.values())
     if wanted is None and scored and not covered:
-        yield OWN, leaderboard(tasks=list(known_tasks(own).values()), published=False, settings=settings)
+        with suppress(EmbarkError):  # all of them are outdated
+            yield OWN, leaderboard(published=False, settings=settings)
 
 
 def _prepare(folder: Path) -> None:

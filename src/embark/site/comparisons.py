@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from math import isfinite
 from typing import Any
 
 from embark.results import TaskResult
-from embark.site.scripts import whole
+from embark.results.table import p_value
+from embark.site.scripts import points, signed
 from embark.stats.compare import Comparison, Tally, compare_results
 from embark.types import Task
 
@@ -33,8 +35,9 @@ def _comparison(a: str, b: str, comparison: Comparison) -> dict[str, Any]:
         "tasks": {
             "task": [pair.task for pair in pairs],
             "category": [pair.category for pair in pairs],
-            **{name: [whole(getattr(pair, name)) for pair in pairs] for name in ("a", "b", "low", "high")},
-            "holm": [round(pair.holm, 4) for pair in pairs],
+            **{name: [points(getattr(pair, name)) for pair in pairs] for name in ("a", "b")},
+            **{name: [signed(getattr(pair, name)) for pair in pairs] for name in ("difference", "low", "high")},
+            "holm": [_p(pair.holm) for pair in pairs],
             "verdict": [pair.verdict for pair in pairs],
             "items": [pair.items for pair in pairs],
         },
@@ -44,6 +47,12 @@ def _comparison(a: str, b: str, comparison: Comparison) -> dict[str, Any]:
     }
 
 
+def _p(value: float) -> str:
+    """A p-value as the command line shows it; nothing where there is none."""
+    cell = p_value(value) if isfinite(value) else None
+    return cell.text if cell else ""
+
+
 def _tally(tally: Tally) -> dict[str, Any]:
     counts = {name: getattr(tally, name) for name in ("wins", "ties", "losses")}
-    return counts | {name: whole(getattr(tally, name)) for name in ("difference", "low", "high")} | {"p": tally.p}
+    return counts | {name: signed(getattr(tally, name)) for name in ("difference", "low", "high")}

@@ -15,7 +15,7 @@ from embark.results import Damaged, TaskResult
 from embark.run.workbench import Workbench
 from embark.settings import Settings
 from embark.site.best_answers import best_answers
-from embark.site.scripts import whole, without_folders
+from embark.site.scripts import points, without_folders
 from embark.site.thumbnails import Thumbnails, may_show
 from embark.stats.compare import right_items
 from embark.stats.means import names
@@ -242,10 +242,10 @@ class _Part:
         return [
             {
                 "right": None if right is None else bool(right[row]),
-                "value": None if values is None else whole(float(values[row])),
+                "value": None if values is None else points(float(values[row])),
                 "rank": int(column["rank"][row]) if "rank" in column else None,
                 "predicted": None if predicted is None or predicted[row] is None else str(predicted[row]),
-                "top": [] if best is None else [(self._answer(number), round(s, 4)) for number, s in best[place]],
+                "top": [] if best is None else [(self._answer(number), round(s, 3)) for number, s in best[place]],
             }
             for place, row in enumerate(rows.tolist())
         ]
@@ -270,7 +270,7 @@ def _too_large(gallery: Gallery, results: Sequence[TaskResult], part: tuple[str,
 def _part_scores(results: Sequence[TaskResult]) -> dict[str, Any] | None:
     """The scores of each model on each split and subset; None where a task has one part alone."""
     by_model = [
-        {(record.split, record.subset): whole(record.score) for record in result.records} for result in results
+        {(record.split, record.subset): points(record.score) for record in result.records} for result in results
     ]
     parts = list(dict.fromkeys(part for scores in by_model for part in scores))
     if len(parts) < 2:

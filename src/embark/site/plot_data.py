@@ -10,7 +10,8 @@ from typing import Any
 from embark.boards.leaderboards import Leaderboard
 from embark.boards.matrix import Matrix, matrix
 from embark.boards.rules import RULES
-from embark.site.scripts import whole
+from embark.results.table import Score, rounded
+from embark.site.scripts import Points, points
 from embark.studies.correlate import correlate_tasks
 from embark.studies.languages import by_language
 from embark.studies.pareto import UNITS, pareto_front, sizes
@@ -40,8 +41,8 @@ def plot_data(board: Leaderboard, times: Mapping[str, float]) -> dict[str, Any]:
                 "group": trend.group,
                 "models": list(trend.models),
                 "sizes": trend.sizes.tolist(),
-                "scores": [whole(score) for score in trend.scores.tolist()],
-                **{name: getattr(trend, name) for name in ("slope", "low", "high")},
+                "scores": [points(score) for score in trend.scores.tolist()],
+                **{name: _slope(getattr(trend, name)) for name in ("slope", "low", "high")},
                 "level": 100 * trend.level,
             }
             for trend in fit_scaling(scores, scores.cards).trends
@@ -54,13 +55,18 @@ def plot_data(board: Leaderboard, times: Mapping[str, float]) -> dict[str, Any]:
     return data
 
 
+def _slope(value: float) -> tuple[float, str]:
+    """Points for ten times the parameters, in full and as people read them."""
+    return float(value), rounded(value, sign=True)
+
+
 def _front(scores: Matrix, times: Mapping[str, float], cost: str) -> dict[str, Any]:
     front = pareto_front(scores, times if cost == "time" else sizes(scores.cards, cost), cost)
     return {
         "unit": UNITS[cost],
         "models": list(front.models),
         "costs": front.costs.tolist(),
-        "scores": [whole(score) for score in front.scores.tolist()],
+        "scores": [points(score) for score in front.scores.tolist()],
         "front": front.unbeaten.tolist(),
         "notes": list(front.table().notes),
     }
@@ -81,10 +87,14 @@ def _languages(board: Leaderboard) -> dict[str, Any]:
     models = list(study.models[:MODELS])
     task = "" if len(study.tasks) > 1 else study.tasks[0]
     rows = {language: scores for (name, language), scores in study.scores.items() if name == task}
+
+    def shown(score: Score | None) -> Points:
+        return points(score.value) if score else None
+
     return {
         "models": models,
         "rows": [
-            {"language": language, "scores": [whole(scores[name].value) if name in scores else None for name in models]}
+            {"language": language, "scores": [shown(scores.get(name)) for name in models]}
             for language, scores in rows.items()
         ],
     }

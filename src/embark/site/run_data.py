@@ -46,8 +46,8 @@ def _run(id: str, records: Sequence[tuple[TaskResult, Record]], state: Mapping[s
         "tasks": len({record.task for _, record in records}),
         "items": sum(record.counts.get("items", 0) for _, record in records),
         "embedded": sum(record.counts.get("embedded", 0) for _, record in records),
-        "embedding": round(sum(record.timings.get("embed", 0.0) for _, record in records), 1),
-        "scoring": round(sum(record.timings.get("score", 0.0) for _, record in records), 1),
+        "embedding": sum(record.timings.get("embed", 0.0) for _, record in records),
+        "scoring": sum(record.timings.get("score", 0.0) for _, record in records),
         **{name: state.get(name) for name in COSTS},
         "warnings": list(warnings)[:WARNINGS],
     }

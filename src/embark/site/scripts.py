@@ -9,16 +9,17 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from embark import escape
 from embark.results import finite
+from embark.results.table import in_points, signed_points
 from embark.settings import Settings
 
-SCALE = 10_000  # scores are whole numbers of hundredths of a point
+Points = tuple[float, str] | None  # a number in full, and the text that people read, the same as on the command line
 
 
 def script(name: str, data: Any) -> str:
@@ -61,12 +62,11 @@ def slug(name: str) -> str:
     return f"{words}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:6]}"
 
 
-def whole(value: float | None) -> int | None:
-    """A score as a whole number; None where there is none."""
-    return round(SCALE * value) if value is not None and isfinite(value) else None
+def points(value: float | None) -> Points:
+    """A score from 0 to 1 in full, and in points; None where there is none."""
+    return (value, in_points(value)) if value is not None and isfinite(value) else None
 
 
-def wholes(values: Sequence[float | None]) -> list[int | None] | None:
-    """Scores as whole numbers; None where there are none at all."""
-    numbers = [whole(value) for value in values]
-    return numbers if any(number is not None for number in numbers) else None
+def signed(value: float | None) -> Points:
+    """A difference of scores in full, and in points with its sign; None where there is none."""
+    return (value, signed_points(value).text) if value is not None and isfinite(value) else None

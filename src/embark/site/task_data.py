@@ -7,7 +7,7 @@ from typing import Any
 
 from embark.boards.facts import fingerprints, known_errata, row_facts
 from embark.site.model_data import fact_lines
-from embark.site.scripts import whole
+from embark.site.scripts import points
 from embark.types import Task
 
 MOST = 12  # entries of a list of labels, templates or languages that are shown
@@ -29,7 +29,7 @@ def _row(task: Task) -> dict[str, Any]:
         "family": task.family,
         "category": task.category,
         "metric": task.metric,
-        "chance": whole(task.chance),
+        "chance": points(task.chance),
         "modalities": list(task.modalities),
         "facts": [(name, line) for name, fact in facts.items() for line in _lines(name, fact)],
         "fingerprints": list(fingerprints(task).items()),

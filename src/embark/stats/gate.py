@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from embark.results.table import short
+from embark.results.table import short, signed_points
 from embark.stats.intervals import LEVEL
 
 if TYPE_CHECKING:
@@ -18,12 +18,12 @@ LABELS = {"win": "better", "tie": "cannot be told apart", "loss": "worse"}
 def losses(pairs: Sequence[Pair], total: Tally, margin: float = 0.0) -> tuple[str, ...]:
     """Where model a loses by more than chance would make and by more than `margin` points: tasks, then the mean."""
     lines = [
-        f"{pair.task}: {100 * pair.difference:+.1f} points ({p_value(pair.holm)} after Holm's correction)"
+        f"{pair.task}: {signed_points(pair.difference).text} points ({p_value(pair.holm)} after Holm's correction)"
         for pair in pairs
         if pair.verdict == "loss" and 100 * pair.difference < -margin
     ]
     if len(pairs) > 1 and total.p is not None and total.p < 1 - LEVEL and 100 * total.difference < -margin:
-        lines.append(f"mean of {len(pairs)} tasks: {100 * total.difference:+.1f} points ({p_value(total.p)})")
+        lines.append(f"mean of {len(pairs)} tasks: {signed_points(total.difference).text} points ({p_value(total.p)})")
     return tuple(lines)
 
 

@@ -10,7 +10,7 @@ from statistics import fmean
 
 from embark.catalogue import group_values
 from embark.results import TaskResult, mark_commits
-from embark.results.table import Exact, Row, Score, Table, footnoted
+from embark.results.table import Exact, Row, Score, Table, footnoted, points
 from embark.stats.intervals import combined_interval, wider
 from embark.stats.outcomes import Readings
 from embark.types import EmbarkError, Task
@@ -23,7 +23,8 @@ Values = Mapping[str, float]  # scores by task
 class Mean:
     """An aggregate over `count` of `of` tasks; `weights` tells how much each task's score counts.
 
-    `zeros` more count as zero without a score, and have weights, too.
+    `zeros` more count as zero without a score, and have weights, too. `scored` are the tasks with a score, where some
+    of them have no weight, as in a median.
     """
 
     value: float
@@ -31,6 +32,12 @@ class Mean:
     of: int
     weights: Mapping[str, float]
     zeros: int = 0
+    scored: frozenset[str] = frozenset()
+
+    @property
+    def over(self) -> frozenset[str]:
+        """The tasks that it is over: those with a score or a zero."""
+        return self.scored.union(self.weights)
 
     @property
     def partial(self) -> bool:
@@ -108,7 +115,7 @@ def mean_score(
     interval = combined_interval(values, ends, [weight for _, weight in parts])
     if readings is not None and len(parts) > 1 and (shared := readings.interval(mean.value, mean.weights)):
         interval = wider(interval, shared) if readings.uniform(mean.weights) else shared
-    return Score(mean.value, *interval, mean.count, mean.of, tuple(marks), mean.zeros)
+    return Score(mean.value, *interval, mean.count, mean.of, tuple(marks), mean.zeros, mean.over)
 
 
 @dataclass(frozen=True)
@@ -126,7 +133,7 @@ def task_table(tasks: Sequence[Task], models: Sequence[Column], totals: Mapping[
     for category in dict.fromkeys(task.category for task in tasks):
         for task in tasks:
             if task.category == category and any(task.name in model.tasks for model in models):
-                chance = Exact(task.chance, "" if task.chance is None else f"{100 * task.chance:.1f}")
+                chance = points(task.chance) or Exact(None, "")
                 cells = tuple(model.tasks.get(task.name) for model in models)
                 rows.append(Row((task.name, task.metric, chance, *cells), category))
     for name, label in totals.items():

@@ -60,10 +60,11 @@ def places(totals: Array, spread: Spread | None) -> list[Place]:
     """The places of models with these totals.
 
     A tie group is the best model left and those right after it, as many as cannot be told apart: from the last one up,
-    models leave while any two in the group differ significantly, corrected for the number of pairs. So models that are
-    equal are parted in at most 5 % of cases, however many there are, if the spread is right; though the best of them
-    was picked by its score. A rank lies below as many models as are significantly better, and above as many as are
-    worse (corrected for all other models); its interval covers its tie group.
+    models leave while any two in the group differ significantly, corrected for the number of pairs. If all models are
+    equal, any are parted on at most 5 % of boards, however many there are, if the spread is right. Two equal models
+    among others are parted more often, because the others decide where a group ends. A rank lies below as many models
+    as are significantly better, and above as many as are worse (corrected for all other models); its interval covers
+    its tie group.
     """
     better = (totals[:, None] < totals - 1e-15).sum(axis=1)
     rank = better + 1

@@ -9,6 +9,7 @@ import numpy as np
 
 from embark.boards.matrix import Matrix, weights
 from embark.catalogue import counted
+from embark.results.table import rounded
 from embark.studies.correlate import Agreement, agreement, correlations
 from embark.types import Array
 
@@ -34,8 +35,8 @@ class Fidelity:
         return (
             f"{counted(self.tasks, 'task')} against all, over {self.spearman.n} models: "
             f"Spearman {_with_interval(self.spearman)}, Pearson {_with_interval(self.pearson)},",
-            f"Kendall {self.kendall:.3f}. Totals of models held out: mean error {self.error:.2f} points, "
-            f"worst {self.worst:.2f}, Spearman {self.held_out:.3f}.",
+            f"Kendall {self.kendall:.3f}. Totals of models held out: mean error {rounded(self.error, 2)} points, "
+            f"worst {rounded(self.worst, 2)}, Spearman {self.held_out:.3f}.",
             *(() if self.chance is None else self.chance.sentences),
         )
 
@@ -63,7 +64,7 @@ class Chance:
         """The numbers as notes of a table."""
         lines = [
             f"{self.draws} random sets with the same counts by {self.by}: Spearman {self.spearman:.3f} on average "
-            f"(90 %: {self.low:.3f} to {self.high:.3f}), mean error {self.error:.2f};",
+            f"(90 %: {self.low:.3f} to {self.high:.3f}), mean error {rounded(self.error, 2)};",
             f"{self.better:.0%} of them have a higher Spearman than this set, and {self.smaller:.0%} a smaller error: "
             f"{self.verdict}.",
         ]

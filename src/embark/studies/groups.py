@@ -13,7 +13,7 @@ from embark.boards.comparable_results import load_results
 from embark.boards.matrix import DEFAULT_RULE, MIEB, group_of
 from embark.catalogue import check_name, counted, match_words
 from embark.results.drawing import PAGE
-from embark.results.table import Exact, Row, Score, Table, applicable, footnoted, short
+from embark.results.table import Exact, Row, Score, Table, applicable, comparable, footnoted, short
 from embark.settings import Settings
 from embark.stats.means import grouped, mean, mean_score, names
 from embark.studies.plotting import COLORS, MARKERS, draw_heat, legend_below
@@ -110,19 +110,24 @@ class Heatmap(Study):
         notes = {
             f"{counted(len(self.models), 'model')}, {counted(sum(self.groups.values()), 'task')}.": True,
             f"Tasks by {self.by}: {sizes}.": self.by != "task",
+            "Means over other tasks than those of most models are not colored.": self._partial,
         }
         return footnoted(
             Table(("model", "total", *self.groups), tuple(rows), applicable(notes), models="rows"), PARTIAL
         )
 
+    @property
+    def _partial(self) -> bool:
+        return any(score.partial for m in self.models for score in (m.total, *m.groups.values()))
+
     def draw(self, figure: Any) -> None:
         """The scores as colors and numbers; a rule parts the totals from the groups."""
-        values = [
-            [100 * score.value if score else np.nan for score in (m.total, *map(m.groups.get, self.groups))]
-            for m in self.models
-        ]
+        scores = [(m.total, *map(m.groups.get, self.groups)) for m in self.models]
+        values = np.array([[100 * score.value if score else np.nan for score in line] for line in scores])
+        colored = np.transpose([comparable(column) for column in zip(*scores, strict=True)])
         axes = figure.subplots()
-        draw_heat(axes, np.array(values), [short(m.model, 34) for m in self.models], ["total", *self.groups])
+        models = [short(m.model, 34) for m in self.models]
+        draw_heat(axes, values, models, ["total", *self.groups], colored=colored)
         axes.axvline(0.5, color="white", lw=3)
 
 
@@ -176,8 +181,13 @@ class Profile(Study):
             axes.hlines(rows, [100 * s.low for s in scores], [100 * s.high for s in scores], color=color, lw=1.2)
             shape = MARKERS[number % len(MARKERS)]
             axes.plot([100 * s.value for s in scores], rows, shape, ms=4, color=color, label=short(m.model, 34))
+            part = [(100 * s.value, row) for s, row in zip(scores, rows, strict=True) if s.partial]
+            if part:
+                axes.plot(*zip(*part, strict=True), shape, ms=2, color="white")
         if len(self.field) > len(self.models):
             axes.plot([], [], "|", color="#888888", ms=9, label="median of all")
+        if any(score.partial for m in self.models for score in m.groups.values()):
+            axes.plot([], [], "o", ms=4, mfc="white", color="#888888", ls="", label="over a part of the tasks")
         axes.set_yticks(range(0, -len(self.groups), -1), list(self.groups), fontsize=8)
         axes.grid(visible=False, axis="y")
         axes.set(xlabel="score (points)")
@@ -209,7 +219,7 @@ def field_of(tasks: Sequence[Task], models: Sequence[Standing], by: str, notes: 
     groups = grouped(tagged, lambda task: group_of(task, by))
     labels = names([model.key for model in models])
     rows = [GroupScores(label, m.mean, _group_scores(m, groups)) for label, m in zip(labels, models, strict=True)]
-    rows.sort(key=lambda m: (-m.total.count - m.total.zeros, -m.total.value))
+    rows.sort(key=lambda m: (-len(m.total.over), sorted(m.total.over), -m.total.value))
     return Field({group: len(members) for group, members in groups.items()}, tuple(rows), notes)
 
 

@@ -18,6 +18,7 @@ from embark.models import Loading
 from embark.models.encoder import Encoder
 from embark.results import Results
 from embark.results.drawing import FORMATS
+from embark.results.table import in_points, signed_points
 from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
 from embark.stats.intervals import NO_SPREAD
@@ -133,7 +134,7 @@ def _findings(directions: Sequence[Direction], asymmetry: Asymmetry) -> tuple[st
     closer = sum(mean_distance(d.shift)[2] < 0 for d in directions)
     farther = sum(mean_distance(d.shift)[1] > 0 for d in directions)
     names = [
-        f"{forth.name} ({100 * test.value:+.1f})"
+        f"{forth.name} ({signed_points(test.value).text})"
         for (forth, _), test in zip(asymmetry.pairs(), asymmetry.differences("reciprocal"), strict=True)
         if test.low > 0 or test.high < 0
     ]
@@ -141,8 +142,8 @@ def _findings(directions: Sequence[Direction], asymmetry: Asymmetry) -> tuple[st
     obeyed += f"{closer} of {count} directions, farther from them in {farther}."
     ignored = "Queries have the same vectors with and without their instruction: the model does not read it."
     return (
-        f"Hit@1 {100 * hit.value:.1f} %, MRR {100 * reciprocal.value:.1f} % (means of {counted(count, 'direction')}); "
-        f"{100 * itself:.0f} % of queries find themselves first.",
+        f"Hit@1 {in_points(hit.value)} %, MRR {in_points(reciprocal.value)} % "
+        f"(means of {counted(count, 'direction')}); {100 * itself:.0f} % of queries find themselves first.",
         f"The first {TOP} results are mostly of the query's own modality in {of_query} of {count} directions, "
         f"of the one that is asked for in {of_target}.",
         obeyed if moved > NO_SPREAD else ignored,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from embark.results.drawing import COLUMN
-from embark.results.table import Cell, Exact, Interval, Row, Score, Table
+from embark.results.table import Cell, Exact, Interval, Row, Score, Table, rounded
 from embark.stats.intervals import quantile
 from embark.stats.paired import Difference, difference
 from embark.stats.shared import Observations, Part, interval
@@ -284,7 +284,7 @@ class Distribution(OmniStudy):
         for direction in self.directions:
             sizes = direction.pool.sum(axis=1)
             means = [float(direction.pool[:, KINDS.index(kind)].mean()) for kind in self.kinds]
-            cells = [Exact(mean, f"{mean:.1f}") for mean in means]
+            cells = [Exact(mean, rounded(mean)) for mean in means]
             length = f"{sizes.min()}" if np.ptp(sizes) == 0 else f"{sizes.min()}–{sizes.max()}"
             instruction = direction.instruction or "none"
             rows.append(Row((direction.name, len(direction), length, *cells, instruction.strip())))
@@ -360,8 +360,8 @@ def _distances(directions: Sequence[Direction], measure: str, column: str) -> Ta
     rows = []
     for direction in directions:
         value, low, high = mean_distance(getattr(direction, measure))
-        value, low, high = (round(number, 12) + 0.0 for number in (value, low, high))  # no -0.000
-        rows.append(Row((direction.name, len(direction), value, Interval(low, high, f"[{low:.3f}, {high:.3f}]"))))
+        ends = Interval(low, high, f"[{rounded(low, 3)}, {rounded(high, 3)}]")
+        rows.append(Row((direction.name, len(direction), Exact(value, rounded(value, 3)), ends)))
     return Table(("direction", "queries", column, "95 %"), tuple(rows))
 
 

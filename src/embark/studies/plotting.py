@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from embark.results.table import short, without_kind
+from embark.results.table import rounded, short, without_kind
 from embark.types import Array
 
 # Okabe and Ito's, which survive every common color blindness, two greys, and those of Tol's muted ones that differ.
@@ -130,12 +130,16 @@ def draw_heat(
     columns: Sequence[str],
     blank: float = -np.inf,
     ends: tuple[float | None, float | None] = (None, None),
+    colored: Array | None = None,
 ) -> None:
     """Values as colors with numbers on them, but none below `blank`; what is missing is left white.
 
-    `ends` are the values of the first and last color (default: the least and the largest).
+    `colored` tells which values have a color (default: all); the others are numbers alone. `ends` are the values of
+    the first and last color (default: the least and the largest).
     """
-    image = axes.imshow(values, cmap="viridis", aspect="auto", interpolation="nearest", vmin=ends[0], vmax=ends[1])
+    colored = np.ones(values.shape, bool) if colored is None else colored
+    shades = np.where(colored, values, np.nan)
+    image = axes.imshow(shades, cmap="viridis", aspect="auto", interpolation="nearest", vmin=ends[0], vmax=ends[1])
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
@@ -146,9 +150,9 @@ def draw_heat(
         for column, value in enumerate(line):
             if value >= blank:
                 red, green, blue, _ = image.cmap(image.norm(value))
-                dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.5
+                dark = colored[row, column] and 0.3 * red + 0.59 * green + 0.11 * blue < 0.5
                 axes.text(
-                    column, row, f"{value:.0f}", ha="center", va="center", fontsize=SMALL,
+                    column, row, rounded(value, 0), ha="center", va="center", fontsize=SMALL,
                     color="white" if dark else "black",
                 )  # fmt: skip
 

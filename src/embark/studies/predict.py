@@ -15,7 +15,7 @@ import numpy as np
 
 from embark.boards.matrix import Matrix, load_matrix
 from embark.data.own_tasks import tasks_here
-from embark.results.table import Exact, Row, Score, Table, short
+from embark.results.table import Row, Score, Table, points, rounded, short, signed_points
 from embark.settings import Settings
 from embark.stats.intervals import LEVEL
 from embark.studies.plotting import COLORS, label_points, legend_below
@@ -85,8 +85,8 @@ class Predictions(Study):
         errors = np.abs(self.errors)
         notes = (
             f"The total over {self.all} tasks, from {self.part} of them: ridge regression over {count} models.",
-            f"Held-out models: mean error {errors.mean():.2f} points, worst {errors.max():.2f}; the 95 % bar "
-            f"covers {round(count * self.coverage)} of {count}.",
+            f"Held-out models: mean error {rounded(errors.mean(), 2)} points, worst {rounded(errors.max(), 2)}; "
+            f"the 95 % bar covers {round(count * self.coverage)} of {count}.",
             "It holds for models like those; a new kind of model may lie further off.",
         )
         return Table(("model", "predicted", "true", "error"), tuple(rows), notes)
@@ -177,6 +177,4 @@ def _row(prediction: Prediction, section: str) -> Row:
     if truth is None:
         return Row((prediction.model, score, None, None), section)
     error = value - truth
-    return Row(
-        (prediction.model, score, Exact(truth, f"{100 * truth:.1f}"), Exact(error, f"{100 * error:+.2f}")), section
-    )
+    return Row((prediction.model, score, points(truth), signed_points(error, 2)), section)

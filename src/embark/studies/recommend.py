@@ -86,6 +86,7 @@ class RecommendedModel:
     total: float
     needs: tuple[float, ...]
     scored: int  # tasks with a score
+    of_needs: tuple[int, ...]  # the same, for each need
     place: Place | None
     card: ModelCard | None
 
@@ -114,7 +115,8 @@ class Recommendation(Study):
         """The first models with ranks, ties and the mean of each need."""
         shown = first(self.models, self.top if top is None else top)
         partial = any(model.place is None for model in shown)
-        rows = [_row(model, self.sure, [f"{model.scored}/{self.tasks}"] * partial) for model in shown]
+        sizes = (self.tasks, *map(len, self.needs.values()))
+        rows = [_row(model, self.sure, sizes, [f"{model.scored}/{self.tasks}"] * partial) for model in shown]
         columns = ("#", "ranks", "tie", "model", *["tasks"] * partial, "mean", *self.needs, "size", "dim")
         return Table(columns, tuple(rows), self._table_notes(len(shown), partial), models="rows")
 
@@ -184,6 +186,7 @@ def rank_models(
             float(totals[row]),
             tuple(means[row].tolist()),
             int(scored[row]),
+            tuple((~np.isnan(within.values[row, list(columns)])).sum().item() for columns in columns_of.values()),
             place_of.get(row),
             cards.get(within.models[row]),
         )
@@ -247,10 +250,11 @@ def _dimension(card: ModelCard) -> int | None:
     return card.dim if card.kind == "embedder" else None
 
 
-def _row(model: RecommendedModel, sure: bool, covered: list[str]) -> Row:
+def _row(model: RecommendedModel, sure: bool, sizes: Sequence[int], covered: list[str]) -> Row:
     place, card = model.place, model.card
     ranks, tie = (place.interval, place.tie) if place and sure else ("", "")
-    scores = (None if np.isnan(mean) else Score(mean, np.nan, np.nan) for mean in (model.total, *model.needs))
+    means = zip((model.total, *model.needs), (model.scored, *model.of_needs), sizes, strict=True)
+    scores = (None if np.isnan(mean) else Score(mean, np.nan, np.nan, count, of) for mean, count, of in means)
     size = Exact(card.parameters, f"{card.parameters / 1e6:,.0f}M") if card and card.parameters else None
     dim = _dimension(card) if card else None
     shown_dim = Exact(dim, str(dim)) if dim else None

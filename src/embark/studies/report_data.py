@@ -9,7 +9,7 @@ from math import isfinite
 from embark.boards.comparable_results import ResultSet
 from embark.boards.leaderboards import Entry, Leaderboard
 from embark.results import TaskResult
-from embark.results.table import Score
+from embark.results.table import Score, in_points
 from embark.stats.means import names
 from embark.types import Task
 
@@ -79,7 +79,7 @@ class Reported:
 
 def points(score: Score) -> str:
     """A score in words, with its interval."""
-    value = f"{100 * score.value:.1f} points"
+    value = f"{in_points(score.value)} points"
     if not isfinite(score.low + score.high):
         return f"{value} (no interval)"
-    return f"{value} (95 % interval {100 * score.low + 0.0:.1f} to {100 * score.high + 0.0:.1f})"
+    return f"{value} (95 % interval {in_points(score.low)} to {in_points(score.high)})"

@@ -95,7 +95,8 @@ def statistics(reported: Reported, compared: bool) -> Iterator[str]:
         "the hash of its content) vary together, in whatever subset or task they are; all others count as "
         "independent. Shares of items get Wilson's interval with as many trials as the variance stands for, "
         "correlations are taken on Fisher's scale, and probes and clusterings are drawn with their runs and seeds. "
-        "An interval says what other items of the same kind would have given; it says nothing about other data."
+        "A 95 % interval holds the score over endlessly many items of the same kind in 95 % of cases; it says nothing "
+        "about other data."
     )
     if reported.board.resampled == "items" and len(reported.entries) > 1:
         yield (

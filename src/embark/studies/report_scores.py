@@ -14,7 +14,7 @@ from embark.boards.matrix import Matrix, matrix
 from embark.boards.rules import RULES
 from embark.catalogue import counted, group_values, listed
 from embark.results.drawing import PAGE
-from embark.results.table import Cell, Exact, Row, Table, footnoted
+from embark.results.table import Cell, Exact, Row, Table, footnoted, in_points
 from embark.stats.means import short_names
 from embark.studies.document import Block, NamedFigure, NamedTable
 from embark.studies.groups import Field, Heatmap, Profile, field_of
@@ -34,7 +34,9 @@ def summary(reported: Reported) -> Iterator[str]:
     ranked = [(label, entry) for label, entry in reported.labelled if entry.place]
     label, best = ranked[0] if ranked else (reported.labels[0], reported.entries[0])
     tasks = counted(best.model.mean.of, "task")
-    whole = f"over the {tasks} of {reported.name}" if reported.is_benchmark else f"over {tasks}"
+    mean = best.model.mean
+    part = f"{mean.count + mean.zeros} of " if mean.partial else ""
+    whole = f"over {part}the {tasks} of {reported.name}" if reported.is_benchmark else f"over {part}{tasks}"
     if not ranked:
         of_name = f" of {reported.name}" if reported.is_benchmark else ""
         yield (
@@ -126,8 +128,8 @@ def _ties(reported: Reported, ranked: Sequence[tuple[str, Entry]]) -> Iterator[s
     if len(first) > 1:
         yield f"It cannot be told apart from {listed(first[1:], 5)}."
     else:
-        lead = 100 * (ranked[0][1].model.mean.value - entry.model.mean.value)
-        yield f"{second} follows with {points(entry.model.mean)}: a lead of {lead:.1f} is more than chance would make."
+        lead = in_points(ranked[0][1].model.mean.value - entry.model.mean.value)
+        yield f"{second} follows with {points(entry.model.mean)}: a lead of {lead} is more than chance would make."
     if tied := [members for members in others if len(members) > 1]:
         ties = "; ".join(listed(members, 4) for members in tied[:3])
         yield f"Among the others, these cannot be told apart from one another: {ties}."
@@ -190,7 +192,7 @@ def _category_table(reported: Reported, board: Leaderboard) -> Table:
 
 
 def _chance(value: float | None) -> Exact:
-    return Exact(value, "" if value is None else f"{100 * value:.1f}")
+    return Exact(value, "" if value is None else in_points(value))
 
 
 def _front(scores: Matrix, costs: Mapping[str, float], against: str) -> Iterator[Block]:

@@ -11,7 +11,7 @@ import numpy as np
 from embark.boards.matrix import Matrix, grouped
 from embark.catalogue import listed
 from embark.results.drawing import PAGE
-from embark.results.table import Row, Table, applicable, short
+from embark.results.table import Row, Table, applicable, rounded, short
 from embark.settings import Settings
 from embark.studies.correlate import OVER_MODELS, Agreement, agreement
 from embark.studies.model_filter import fact, load_field
@@ -126,7 +126,8 @@ class Scaling(Study):
             axes.plot(x, line, color=COLORS[3], lw=1.2)
             axes.fill_between(x, line - half, line + half, color=COLORS[3], alpha=0.15, lw=0)
             log_axis(axes, all_sizes)
-            slope = f"{trend.slope:+.1f} [{trend.low:+.1f}, {trend.high:+.1f}] per ×10, n = {trend.r.n}"
+            slope, low, high = (rounded(end, sign=True) for end in (trend.slope, trend.low, trend.high))
+            slope = f"{slope} [{low}, {high}] per ×10, n = {trend.r.n}"
             axes.set_title(f"{short(trend.group, 26)}\n{slope}", fontsize=SMALL)
             axes.margins(x=0.08, y=0.12)
         for axes in panels.flat[len(self.trends) :]:

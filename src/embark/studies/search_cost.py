@@ -17,7 +17,7 @@ from embark.engine.progress import Advance, progress
 from embark.evaluators.retrieval import evaluate_lists
 from embark.evaluators.similarity import as_float32
 from embark.results.drawing import PAGE
-from embark.results.table import Exact, Interval, Row, Score, Table, footnoted, short
+from embark.results.table import Exact, Interval, Row, Score, Table, footnoted, points, short
 from embark.run.embedded_task import Embedded, EmbeddedPart
 from embark.run.models import Models
 from embark.settings import cores
@@ -106,7 +106,7 @@ class IndexStudy(Study):
                     round(point.bytes),
                     point.score,
                     point.difference,
-                    Exact(point.overlap, f"{100 * point.overlap:.1f}"),
+                    points(point.overlap),
                     Exact(build.middle, "<0.001" if build.middle < 0.001 else f"{build.middle:,.3f}"),
                     Exact(speed.middle, f"{speed.middle:,.0f}"),
                     Interval(speed.low, speed.high, f"{speed.low:,.0f} to {speed.high:,.0f}"),
