@@ -162,7 +162,7 @@ def _from_transformers(card: ModelCard, loading: Loading) -> tuple[Checkpoint, A
     seed = card.options.get("untrained_heads")
     parts = {} if seed is None else _with_untrained_heads(checkpoint, seed)
     model = load_model(BlipForImageTextRetrieval, checkpoint, loading, **parts)
-    tokenizer = Tokenizer(checkpoint, card.context or model.config.text_config.max_position_embeddings)
+    tokenizer = Tokenizer(checkpoint, card.context, model.config.text_config.to_dict())
     return checkpoint, model, tokenizer, image_processor(checkpoint)
 
 
@@ -216,9 +216,8 @@ def _from_authors_file(card: ModelCard, loading: Loading) -> tuple[Checkpoint, A
     model = load_model(BlipForImageTextRetrieval, checkpoint, loading, state, config=_config(checkpoint, state))
     files = ("config.json", "tokenizer*", "vocab.txt")
     checkpoint, vocabulary = companion_checkpoint(checkpoint, "tokenizer", loading, only=files)
-    limit = card.context or model.config.text_config.max_position_embeddings
     side = model.config.vision_config.image_size
-    tokenizer = Tokenizer(vocabulary, limit, **SPECIAL_TOKENS)
+    tokenizer = Tokenizer(vocabulary, card.context, model.config.text_config.to_dict(), **SPECIAL_TOKENS)
     return checkpoint, model, tokenizer, BlipImageProcessorPil(size={"height": side, "width": side})
 
 

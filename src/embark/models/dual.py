@@ -21,18 +21,16 @@ class Architecture(NamedTuple):
     """How a model type differs from the others; `model` is its class in transformers.
 
     `filled`: trained on lower-case text, padded to its full length, without a mask, and pooled at the end.
-    `reserved`: positions that hold no token, as RoBERTa counts them.
     """
 
     model: str
     filled: bool = False
-    reserved: int = 0
 
 
 ARCHITECTURES = {  # by config.json's model_type
     "clip": Architecture("CLIPModel"),
     "metaclip_2": Architecture("MetaClip2Model"),
-    "altclip": Architecture("AltCLIPModel", reserved=2),
+    "altclip": Architecture("AltCLIPModel"),
     "chinese_clip": Architecture("ChineseCLIPModel"),
     "siglip": Architecture("SiglipModel", filled=True),
     "siglip2": Architecture("Siglip2Model", filled=True),  # NaFlex; SigLIP 2 of fixed size is of type siglip
@@ -87,8 +85,7 @@ def _image_processor(checkpoint: Checkpoint, model: Any) -> Any:
 
 
 def _text_tower(model: Any, checkpoint: Checkpoint, architecture: Architecture) -> Tower:
-    tokenizer = Tokenizer(checkpoint, checkpoint.card.options.get("tokens"))
-    tokenizer.limit = min(tokenizer.limit, model.config.text_config.max_position_embeddings - architecture.reserved)
+    tokenizer = Tokenizer(checkpoint, checkpoint.card.options.get("tokens"), model.config.text_config.to_dict())
 
     def filled_tokens(texts: list[str]) -> list[list[int]]:
         rows = tokenizer.many([text.lower() for text in texts])
