@@ -165,16 +165,16 @@ def _tokenizer(graph: Graph, folder: Path, tokens: int | None) -> tuple[Any, int
     """(the tokeniser, which cuts texts to so many tokens, and the token of padding).
 
     `_padded` pads a batch to its longest text, whatever tokenizer.json says: exporters leave their own lengths there.
-    The tokeniser pads only for a graph that takes one length, and for one that cannot mask padding, where tokenizer.json
-    states a length: SigLIP reads its padding.
+    The tokeniser pads only for a graph that takes one length, and for one that cannot mask padding, where
+    tokenizer.json states a length: SigLIP reads its padding.
     """
     from tokenizers import Tokenizer
 
     path = folder / "tokenizer.json"
     if not path.is_file():
         raise EmbarkError(
-            f"{folder} has no tokenizer.json, which the text encoder {graph.path.name} needs. Copy it into the folder, with "
-            "tokenizer_config.json and config.json, from the model that was exported."
+            f"{folder} has no tokenizer.json, which the text encoder {graph.path.name} needs. Copy it into the folder, "
+            "with tokenizer_config.json and config.json, from the model that was exported."
         )
     tokenizer = Tokenizer.from_file(str(path))
     truncation = tokenizer.truncation or {}

@@ -42,7 +42,7 @@ def text_length(folder: Path, config: Mapping[str, Any], stated: Any = None) -> 
     alone: such models read longer texts where the card or sentence-transformers says so. The truncation in
     tokenizer.json counts only where nothing else states a length: exporters leave it behind.
     """
-    if not (stated is None or (isinstance(stated, (int, float)) and stated >= 1)):
+    if not (stated is None or (_is_number(stated) and stated >= 1)):
         raise EmbarkError(f"tokens={stated!r} is no length of a text; write a whole number of tokens, such as 512.")
     claims = [(_count(stated), CARD), *_claims(folder)]
     tokens, source = next(((tokens, source) for tokens, source in claims if tokens), (None, ""))
@@ -80,8 +80,11 @@ def _claims(folder: Path) -> Iterator[tuple[int | None, str]]:
 
 def _count(value: Any) -> int | None:
     """A number of tokens; None for whatever is none, and for those that stand for "no limit"."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return int(value) if is_number and 1 <= value < UNLIMITED else None
+    return int(value) if _is_number(value) and 1 <= value < UNLIMITED else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _has_table(config: Mapping[str, Any]) -> bool:
