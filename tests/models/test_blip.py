@@ -144,6 +144,11 @@ def test_b5_relation_tasks_of_unibench_add_the_matching_logit(blip: Path, elsewh
     assert evaluate(model, [task], rescore=True, show_progress=False).embedded == 0
 
 
+def test_a_folder_answers_unibench_as_the_cards_do(blip: Path) -> None:
+    """OpenAI's pixels and the matching logit, whatever the checkpoint is called."""
+    assert get_model(str(blip), device="cpu").card.styles == styled(blip).card.styles == unibench_answer(32)
+
+
 def test_a_blip_without_heads_is_refused(blip: Path, tmp_path: Path) -> None:
     config = transformers.BlipConfig.from_pretrained(blip)
     saved(tmp_path, transformers.BlipForQuestionAnswering(config), wordpiece())

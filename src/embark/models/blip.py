@@ -21,7 +21,14 @@ from embark.models.hf import (
 from embark.models.hub import Checkpoint, companion_checkpoint, fetch_checkpoint, fetch_weights_file, is_weights_file
 from embark.models.joint import JointEncoder, truncate
 from embark.models.loading import Loading, loaded_card
-from embark.models.pixels import ImageInputs, image_preprocessor, pixel_towers, styled_preparations
+from embark.models.pixels import (
+    UNIBENCH,
+    ImageInputs,
+    image_preprocessor,
+    pixel_towers,
+    styled_preparations,
+    with_unibench_pixels,
+)
 from embark.types import Array, Content, EmbarkError, Item, ModelCard, Rendered, Style
 
 CAPTION = 32  # tokens of a text without an image, as BLIP-2's retrieval models were trained
@@ -38,6 +45,10 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     load_parts = _from_authors_file if is_weights_file(card.source) else _from_transformers
     checkpoint, model, tokenizer, processor = load_parts(card, loading)
     compile_children(model, loading)
+    preprocessor = image_preprocessor(processor)
+    card = with_unibench_pixels(checkpoint.card, preprocessor.pixels)
+    if "untrained_heads" not in card.options:  # a checkpoint without a card has the trained head, too
+        card = replace(card, styles={**card.styles, UNIBENCH: {**card.styles.get(UNIBENCH, {}), "matching": "add"}})
 
     def first_state(out: Any, projection: Any) -> Any:
         return normalize(projection(out.last_hidden_state[:, 0]), dim=-1)
@@ -50,8 +61,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     images = pixel_towers(
         processor, model, lambda **inputs: first_state(model.vision_model(**inputs), model.vision_proj), card
     )
-    ready = loaded_card(checkpoint.card, loading, model.config.image_text_hidden_size, fusion=card.fusion or "unit-sum")
-    preprocessor = image_preprocessor(processor)
+    ready = loaded_card(card, loading, model.config.image_text_hidden_size, fusion=card.fusion or "unit-sum")
     matcher = BlipMatcher(
         replace(ready, kind="reranker", dim=1, stored="float32", options={**ready.options, "head": "itm"}),
         model,

@@ -13,7 +13,7 @@ from embark.models.encoder import Encoder, Tower, Towers
 from embark.models.hf import Tokenizer, image_processor, load_model, text_tower
 from embark.models.hub import Checkpoint, fetch_checkpoint
 from embark.models.loading import Loading, loaded_card, logit_scale
-from embark.models.pixels import pixel_towers
+from embark.models.pixels import image_preprocessor, pixel_towers, with_unibench_pixels
 from embark.types import EmbarkError, ModelCard
 
 
@@ -56,12 +56,12 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     compile_children(model, loading)
     text = _text_tower(model, checkpoint, architecture)
     dim = text.embed([text.prepare("a")]).shape[1]
-    images = pixel_towers(
-        _image_processor(checkpoint, model), model, lambda **inputs: _vectors(model.get_image_features(**inputs)), card
-    )
+    processor = _image_processor(checkpoint, model)
+    card = with_unibench_pixels(checkpoint.card, image_preprocessor(processor).pixels)
+    images = pixel_towers(processor, model, lambda **inputs: _vectors(model.get_image_features(**inputs)), card)
     facts: dict[str, Any] = {"fusion": card.fusion or "sum", "logit_scale": logit_scale(model)}
     release_weights(model, loading)
-    return Towers(loaded_card(checkpoint.card, loading, dim, **facts), {"text": text, **images})
+    return Towers(loaded_card(card, loading, dim, **facts), {"text": text, **images})
 
 
 def _architecture(checkpoint: Checkpoint) -> Architecture:
