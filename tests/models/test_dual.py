@@ -354,10 +354,7 @@ def test_cards_are_of_sizes_that_their_names_say() -> None:
 
 
 def test_b6_a_style_changes_pixels_and_keys_of_pictures_alone(folders: dict[str, Path]) -> None:
-    card = ModelCard(
-        "tiny/siglip", "main", "dual", ("text", "image", "video"), source=str(folders["siglip"]),
-        styles={"UniBench": {"pixels": "openai-16"}},
-    )  # fmt: skip
+    card = ModelCard("tiny/siglip", "main", "dual", ("text", "image", "video"), source=str(folders["siglip"]))
     model = load(card, Loading(device="cpu"))
     style = Style("UniBench")
 
@@ -384,14 +381,14 @@ def test_unibench_shows_its_pixels_to_a_folder_as_to_a_card(
 ) -> None:
     """The name decides nothing: the size and the usual pixels of the checkpoint do."""
     style = Style("UniBench")
-    stated = ModelCard("openai/tiny", "main", "dual", (), source=str(folders[family]), styles={"UniBench": {}})
+    stated = ModelCard("openai/tiny", "main", "dual", (), source=str(folders[family]))
     sides = {"align": 32, "siglip2": None}
     side = sides.get(family, 16)
     for model in (models[family], load(stated, Loading("cpu"))):
         for shown in (picture(1, (19, 16)), picture(2, (16, 19)), picture(3, (40, 30)), picture(4, (9, 25))):
             rendered = render_item(model, item(shown), "item", None, style)
             if side is None:  # NaFlex: patches of pictures in their own shapes
-                assert (rendered.mode, style_used(models[family].card, style)) == ("", "UniBench: as its card says")
+                assert (rendered.mode, style_used(model.card, style)) == ("", "UniBench: as its card says")
                 continue
             assert rendered.mode == f"openai-{side}"
             ((_, inputs),) = model.prepare(decode(rendered.parts, 2, 16_000), rendered.mode)

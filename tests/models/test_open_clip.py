@@ -173,7 +173,7 @@ def test_parts_are_added_and_frames_averaged(folder: Path) -> None:
 
 @pytest.mark.parametrize(("scale", "mode"), [((MEAN, STD), "openai-32"), ((CLIP_MEAN, CLIP_SPREAD), "")])
 def test_unibench_shows_its_pixels_to_a_folder(open_clip: Any, tmp_path: Path, scale: Any, mode: str) -> None:
-    """Where they are the model's own, as of most of the library's, its pictures share their vectors with other tasks."""
+    """Where they are the model's own, as of most of the library's, pictures share their vectors with other tasks."""
     made = repository(open_clip, tmp_path, scale)
     style = Style("UniBench")
     library, _, preprocess = open_clip.create_model_and_transforms(f"local-dir:{made}")

@@ -47,7 +47,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     compile_children(model, loading)
     preprocessor = image_preprocessor(processor)
     card = with_unibench_pixels(checkpoint.card, preprocessor.pixels)
-    if "untrained_heads" not in card.options:  # a checkpoint without a card has the trained head, too
+    if "untrained_heads" not in card.options:  # UniBench adds the logit (models_zoo/wrappers/blip.py@fa232e3)
         card = replace(card, styles={**card.styles, UNIBENCH: {**card.styles.get(UNIBENCH, {}), "matching": "add"}})
 
     def first_state(out: Any, projection: Any) -> Any:

@@ -167,6 +167,7 @@ class Fit:
 def with_unibench_pixels(card: ModelCard, pixels: Callable[[Image], Any]) -> ModelCard:
     """The card with the answer to UniBench's rows: OpenAI's pixels in the model's size, whatever the card's name is.
 
+    UniBench gave them to all its models (facebookresearch/unibench, models_zoo/wrappers/base.py@184f4df).
     `pixels` makes the numbers (3, side, side) of a picture as the model usually sees it. Where these are OpenAI's
     already, the answer names no others, so that vectors are shared with other tasks. A model that takes pictures of
     several shapes has no answer.
