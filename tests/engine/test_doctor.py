@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -176,9 +177,33 @@ class TooLarge(Tiny):
         return super().embed(batch) * 1e6
 
 
+class CutEarly(Tiny):
+    """Reads half of what its card says, as with a truncation that an exporter left in the tokeniser."""
+
+    card = ModelCard("tiny/cut", "1", "own", ("text",), dim=16, instructed=True, normalized=True, context=2048)
+
+    def prepare(self, contents: Sequence[Content], mode: str) -> list[int]:
+        return super().prepare(contents, mode)[:1024]
+
+
+class Filled(Tiny):
+    """Fills every text up to one length; what is filled in is masked."""
+
+    def prepare(self, contents: Sequence[Content], mode: str) -> list[int]:
+        tokens = super().prepare(contents, mode)[:4096]
+        return tokens + [0] * (4096 - len(tokens))
+
+    @without_gradients
+    def embed(self, batch: Sequence[list[int]]) -> Array:
+        ids = torch.tensor(batch)
+        states = self.table(ids)
+        return to_numpy(torch.nn.functional.normalize(mean_token(states, (ids > 0).long()), dim=-1))
+
+
 @pytest.mark.parametrize(
     ("model", "check", "words"),
     [
+        (CutEarly, "text: end", "words beyond the first 512 change nothing, though the model should read 2,048 tokens"),
         (Dropout, "text: deterministic", "dropout"),
         (IgnoredPrompt, "instructions", "prompt is not applied"),
         (Shuffled, "text: order", "another order"),
@@ -232,6 +257,27 @@ def test_a_sound_torch_model_is_sound(model: type[Tiny]) -> None:
     assert [finding for finding in findings if finding.verdict == "wrong"] == []
     told = "applied" if model.card.instructed else "not read, as the card says"
     assert [finding.message for finding in findings if finding.check == "instructions"] == [told]
+
+
+def test_padding_to_one_length_is_noted() -> None:
+    assert [finding.check for finding in examine(Tiny()) if finding.check == "text: padding"] == []
+    [note] = [finding for finding in examine(Filled()) if finding.check == "text: padding"]
+    assert (note.verdict, note.message) == (
+        "note", "every text is filled up to 4096 tokens: a short one takes as long as a long one"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("context", [2048, 600])
+def test_a_model_that_reads_what_it_states_is_sound(context: int) -> None:
+    class Cut(CutEarly):
+        card = replace(CutEarly.card, context=context)
+
+        def prepare(self, contents: Sequence[Content], mode: str) -> list[int]:
+            return Tiny.prepare(self, contents, mode)[:context]  # bytes: 600 are cut before the words are over
+
+    assert [(found.verdict, found.check) for found in examine(Cut()) if found.check == "text: end"] == [
+        ("ok", "text: end")
+    ]
 
 
 def test_lengths_that_cosines_do_not_see_are_no_fault() -> None:

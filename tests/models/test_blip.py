@@ -15,7 +15,6 @@ from embark import evaluate, load_settings
 from embark.data.media import decode
 from embark.evaluators import pairs
 from embark.models import LOADERS, MODELS, Encoder, get_model
-from embark.models.cards.blip import unibench_answer
 from embark.models.encoder import fingerprint, unit
 from embark.models.joint import truncate
 from embark.models.loading import Loading
@@ -96,10 +95,8 @@ def test_blip_keeps_to_the_rules(blip: Path) -> None:
 
 
 def styled(folder: Path) -> Any:
-    """The checkpoint under a card with UniBench's answer."""
-    card = ModelCard(
-        "tiny/blip", "main", "blip", ("text", "image", "video"), source=str(folder), styles=unibench_answer(32)
-    )
+    """The checkpoint under a card of its own, which says nothing of UniBench: the loader knows its answer."""
+    card = ModelCard("tiny/blip", "main", "blip", ("text", "image", "video"), source=str(folder))
     return LOADERS["blip"](card, Loading(device="cpu"))
 
 
@@ -142,6 +139,12 @@ def test_b5_relation_tasks_of_unibench_add_the_matching_logit(blip: Path, elsewh
     assert sums.metrics == result.records[0].metrics
     assert alone.outcomes.keys() == sums.outcomes.keys()
     assert evaluate(model, [task], rescore=True, show_progress=False).embedded == 0
+
+
+def test_a_folder_answers_unibench_as_a_card_does(blip: Path) -> None:
+    """OpenAI's pixels and the matching logit, whatever the checkpoint is called."""
+    answer = {"UniBench": {"pixels": "openai-32", "matching": "add"}}
+    assert get_model(str(blip), device="cpu").card.styles == styled(blip).card.styles == answer
 
 
 def test_a_blip_without_heads_is_refused(blip: Path, tmp_path: Path) -> None:

@@ -17,8 +17,9 @@ from embark.data.media import decode
 from embark.models import MODELS, Encoder, get_model
 from embark.models.cards.dual import CARDS
 from embark.models.dual import ARCHITECTURES, load
-from embark.models.encoder import fingerprint, render_item, unit
+from embark.models.encoder import fingerprint, render_item, style_used, unit
 from embark.models.loading import Loading
+from embark.models.pixels import openai_pixels
 from embark.types import EmbarkError, ModelCard, Style
 from tiny import (
     SENTENCES,
@@ -353,10 +354,7 @@ def test_cards_are_of_sizes_that_their_names_say() -> None:
 
 
 def test_b6_a_style_changes_pixels_and_keys_of_pictures_alone(folders: dict[str, Path]) -> None:
-    card = ModelCard(
-        "tiny/siglip", "main", "dual", ("text", "image", "video"), source=str(folders["siglip"]),
-        styles={"UniBench": {"pixels": "openai-16"}},
-    )  # fmt: skip
+    card = ModelCard("tiny/siglip", "main", "dual", ("text", "image", "video"), source=str(folders["siglip"]))
     model = load(card, Loading(device="cpu"))
     style = Style("UniBench")
 
@@ -373,9 +371,30 @@ def test_b6_a_style_changes_pixels_and_keys_of_pictures_alone(folders: dict[str,
     assert ready("a dog", style)[0] == ready("a dog", None)[0]
     space = fingerprint(model.card)
     assert fingerprint(replace(model.card, styles={})) == space  # vectors of other rows stay valid
-    plain = load(replace(card, styles={}), Loading(device="cpu"))
-    with pytest.raises(EmbarkError, match="cannot prepare pictures as its card says for a style: 'openai-16'"):
-        plain.prepare(decode(item(PICTURES[0]).parts, 2, 16_000), "openai-16")
+    with pytest.raises(EmbarkError, match="cannot prepare pictures as its card says for a style: 'openai-32'"):
+        model.prepare(decode(item(PICTURES[0]).parts, 2, 16_000), "openai-32")
+
+
+@FAMILY
+def test_unibench_shows_its_pixels_to_a_folder_as_to_a_card(
+    family: str, folders: dict[str, Path], models: dict[str, Encoder]
+) -> None:
+    """The name decides nothing: the size and the usual pixels of the checkpoint do."""
+    style = Style("UniBench")
+    stated = ModelCard("openai/tiny", "main", "dual", (), source=str(folders[family]))
+    sides = {"align": 32, "siglip2": None}
+    side = sides.get(family, 16)
+    for model in (models[family], load(stated, Loading("cpu"))):
+        for shown in (picture(1, (19, 16)), picture(2, (16, 19)), picture(3, (40, 30)), picture(4, (9, 25))):
+            rendered = render_item(model, item(shown), "item", None, style)
+            if side is None:  # NaFlex: patches of pictures in their own shapes
+                assert (rendered.mode, style_used(model.card, style)) == ("", "UniBench: as its card says")
+                continue
+            assert rendered.mode == f"openai-{side}"
+            ((_, inputs),) = model.prepare(decode(rendered.parts, 2, 16_000), rendered.mode)
+            assert np.array_equal(inputs["pixel_values"], openai_pixels(shown, side))
+            assert style_used(model.card, style) == "UniBench: as the paper ran it"
+    assert render_item(models[family], item("a dog"), "item", None, style).mode == ""
 
 
 def test_b2_a_checkpoint_with_code_of_its_own_runs_it_after_consent(

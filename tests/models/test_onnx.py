@@ -16,7 +16,7 @@ from PIL import Image
 from embark.models import get_model
 from embark.models.encoder import unit
 from embark.types import Array, EmbarkError
-from tiny import TEXTS, film, item, one_by_one, picture, same, saved, vectors, wordpiece
+from tiny import TEXTS, film, item, one_by_one, picture, prepared, same, saved, vectors, wordpiece
 
 onnx = pytest.importorskip("onnx")
 WIDTH, SIDE = 6, 4
@@ -49,15 +49,17 @@ def graph(path: Path, nodes: list[Any], inputs: dict[str, Any], outputs: dict[st
     onnx.save(helper.make_model(whole, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), str(path))
 
 
-def words(path: Path, masked: bool = True, output: str = "last_hidden_state") -> None:
+def words(
+    path: Path, masked: bool = True, output: str = "last_hidden_state", shape: tuple[Any, Any] = ("batch", "tokens")
+) -> None:
     """A row of the table for each token; where it can see the others, with their sum."""
     from onnx import TensorProto as Kind
     from onnx import helper
 
-    inputs: dict[str, Any] = {"input_ids": (Kind.INT64, ["batch", "tokens"])}
+    inputs: dict[str, Any] = {"input_ids": (Kind.INT64, [*shape])}
     nodes = [helper.make_node("Gather", ["table", "input_ids"], [output])]
     if masked:
-        inputs["attention_mask"] = (Kind.INT64, ["batch", "tokens"])
+        inputs["attention_mask"] = (Kind.INT64, [*shape])
         nodes = [
             helper.make_node("Gather", ["table", "input_ids"], ["rows"]),
             helper.make_node("Cast", ["attention_mask"], ["mask"], to=Kind.FLOAT),
@@ -67,7 +69,7 @@ def words(path: Path, masked: bool = True, output: str = "last_hidden_state") ->
             helper.make_node("Add", ["rows", "sum"], [output]),
         ]
     held = {"table": WORDS, **({"last": np.array([2]), "middle": np.array([1])} if masked else {})}
-    graph(path, nodes, inputs, {output: (Kind.FLOAT, ["batch", "tokens", WIDTH])}, **held)
+    graph(path, nodes, inputs, {output: (Kind.FLOAT, [*shape, WIDTH])}, **held)
 
 
 def images(path: Path) -> None:
@@ -140,6 +142,75 @@ def test_padding_that_cannot_be_masked_is_avoided(tmp_path: Path) -> None:
     model = get_model(f"onnx:{folder}")
     expected = np.stack([WORDS[tokenizer()(text, truncation=True, max_length=6)["input_ids"][-1]] for text in TEXTS])
     assert same(vectors(model, TEXTS), expected)
+
+
+def exported(folder: Path, cut: int, fill: int, **files: Any) -> Path:
+    """The folder with lengths in its tokenizer.json, as exporters leave them there, and these JSON files."""
+    from tokenizers import Tokenizer
+
+    inner = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    inner.enable_truncation(cut)
+    inner.enable_padding(length=fill, pad_id=3)
+    inner.save(str(folder / "tokenizer.json"))
+    for name, content in files.items():
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    return folder
+
+
+LONG = "two people ride bicycles along the river, and then a small dog jumps over the table " * 4
+
+
+@pytest.mark.parametrize(
+    ("files", "tokens"),
+    [
+        ({"sentence_bert_config": {"max_seq_length": 20}}, 20),
+        ({"tokenizer_config": {"model_max_length": 30}}, 30),
+        ({"tokenizer_config": {"model_max_length": 1e30}, "config": {"max_position_embeddings": 40}}, 40),
+        ({"embark": {"pooling": "mean", "tokens": 9}, "sentence_bert_config": {"max_seq_length": 20}}, 9),
+        ({"config": {"text_config": {"max_position_embeddings": 40}}, "tokenizer_config": {}}, 40),
+    ],
+)
+def test_lengths_that_an_exporter_left_in_the_tokeniser_decide_nothing(
+    texts: Path, files: dict[str, Any], tokens: int
+) -> None:
+    model = get_model(f"onnx:{exported(texts, 6, 12, **files)}")
+    assert model.card.loaded["tokens"] == tokens
+    cut = tokenizer()(LONG, truncation=True, max_length=tokens)["input_ids"]
+    assert same(vectors(model, [LONG]), (WORDS[cut] + WORDS[cut].sum(0)).mean(0)[None], 1e-5)
+    ((_, (ids, mask)),) = prepared(model, ["dog"])[0]
+    assert len(ids) == len(tokenizer()("dog")["input_ids"]) == sum(mask)  # no padding before there is a batch
+    assert same(vectors(model, ["dog", LONG]), one_by_one(model, ["dog", LONG]), 1e-5)
+
+
+def test_a_text_is_cut_on_the_side_that_the_tokeniser_names(texts: Path) -> None:
+    facts = {"model_max_length": 9, "truncation_side": "left"}
+    model = get_model(f"onnx:{exported(texts, 6, 12, tokenizer_config=facts)}")
+    ids = tokenizer()(LONG)["input_ids"]
+    kept = [ids[0], *ids[-8:]]
+    assert same(vectors(model, [LONG]), (WORDS[kept] + WORDS[kept].sum(0)).mean(0)[None], 1e-5)
+
+
+@pytest.mark.parametrize("shape", [("batch", 12), (1, 12), (2, "tokens"), (3, 12)])
+def test_a_graph_of_fixed_size_gets_it(texts: Path, shape: tuple[Any, Any]) -> None:
+    words(texts / "model.onnx", shape=shape)
+    model = get_model(f"onnx:{exported(texts, 6, 20, tokenizer_config={'model_max_length': 30})}")
+    tokens = 12 if shape[1] == 12 else 30
+    assert model.card.loaded["tokens"] == tokens
+    several = ["dog", "a red apple", LONG, "a photo", "two people"]
+    cut = [tokenizer()(text, truncation=True, max_length=tokens)["input_ids"] for text in several]
+    expected = np.stack([(WORDS[ids] + WORDS[ids].sum(0)).mean(0) for ids in cut])
+    assert same(vectors(model, several), expected, 1e-5)
+    assert same(one_by_one(model, several), expected, 1e-5)
+
+
+def test_padding_that_the_model_reads_stays(tmp_path: Path) -> None:
+    """SigLIP's graph takes no mask: its texts are filled up to the length that its tokeniser states."""
+    folder = saved(tmp_path / "text", tokenizer())
+    words(folder / "text_model.onnx", masked=False)
+    (folder / "embark.json").write_text('{"pooling": "last"}')
+    model = get_model(f"onnx:{exported(folder, 64, 64, tokenizer_config={'model_max_length': 64})}")
+    ((_, (ids, mask)),) = prepared(model, ["dog"])[0]
+    assert (len(ids), ids[-1], sum(mask)) == (64, 3, len(tokenizer()("dog")["input_ids"]))
 
 
 def test_prompts(texts: Path) -> None:

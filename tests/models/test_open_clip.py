@@ -15,13 +15,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from embark.data.media import decode
 from embark.models import MODELS, find_card, get_model
-from embark.models.encoder import unit
+from embark.models.encoder import render_item, style_used, unit
+from embark.models.hf import CLIP_MEAN, CLIP_SPREAD
+from embark.models.interop import from_open_clip
 from embark.models.loading import Loading
 from embark.models.open_clip import load, resolve_source
+from embark.models.pixels import openai_pixels
 from embark.settings import load_settings as settings
-from embark.types import EmbarkError, ModelCard
-from tiny import TEXTS, check_without_weights, film, one_by_one, picture, prepared, same, vectors, wordpiece
+from embark.types import EmbarkError, ModelCard, Style
+from tiny import TEXTS, check_without_weights, film, item, one_by_one, picture, prepared, same, vectors, wordpiece
 
 MEAN, STD = [0.5, 0.4, 0.3], [0.3, 0.4, 0.5]
 
@@ -113,13 +117,13 @@ def config(**more: Any) -> dict[str, Any]:
     return {"embed_dim": 12, "vision_cfg": VISION, "text_cfg": TEXT, **more}
 
 
-def repository(open_clip: Any, folder: Path, **more: Any) -> Path:
-    """A folder as the hub has it, with random weights."""
+def repository(open_clip: Any, folder: Path, scale: Any = (MEAN, STD), **more: Any) -> Path:
+    """A folder as the hub has it, with random weights; `scale` is the mean and deviation of pixels."""
     import torch
     from safetensors.torch import save_file
 
     folder.mkdir(exist_ok=True)
-    preprocess = {"mean": MEAN, "std": STD, "interpolation": "bicubic", "resize_mode": "shortest"}
+    preprocess = {"mean": scale[0], "std": scale[1], "interpolation": "bicubic", "resize_mode": "shortest"}
     made = {"model_cfg": config(**more), "preprocess_cfg": preprocess}
     (folder / "open_clip_config.json").write_text(json.dumps(made))
     torch.manual_seed(0)
@@ -165,6 +169,24 @@ def test_parts_are_added_and_frames_averaged(folder: Path) -> None:
     assert same(vectors(model, [("a red apple", picture(4))]), text + image, 1e-5)
     frames = film(frames=3)
     assert same(vectors(model, [frames]), unit(unit(vectors(model, frames)).sum(0, keepdims=True)), 1e-5)
+
+
+@pytest.mark.parametrize(("scale", "mode"), [((MEAN, STD), "openai-32"), ((CLIP_MEAN, CLIP_SPREAD), "")])
+def test_unibench_shows_its_pixels_to_a_folder(open_clip: Any, tmp_path: Path, scale: Any, mode: str) -> None:
+    """Where they are the model's own, as of most of the library's, pictures share their vectors with other tasks."""
+    made = repository(open_clip, tmp_path, scale)
+    style = Style("UniBench")
+    library, _, preprocess = open_clip.create_model_and_transforms(f"local-dir:{made}")
+    for model in (
+        get_model(str(made), device="cpu"),
+        from_open_clip(library, preprocess, open_clip.get_tokenizer(f"local-dir:{made}")),
+    ):
+        assert style_used(model.card, style) == "UniBench: as the paper ran it"
+        for shown in (picture(1, (35, 32)), picture(2, (32, 33)), picture(3, (70, 41))):
+            rendered = render_item(model, item(shown), "item", None, style)
+            assert rendered.mode == mode
+            ((_, pixels),) = model.prepare(decode(rendered.parts, 2, 16_000), rendered.mode)
+            assert np.allclose(pixels, openai_pixels(shown, 32), atol=1e-5)
 
 
 def test_transparent_and_grey_pictures_are_read(folder: Path) -> None:

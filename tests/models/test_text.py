@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from embark.data.items import key
-from embark.models import Loading, get_model
+from embark.models import LOADERS, Loading, get_model
 from embark.models.encoder import fingerprint
 from embark.models.text import _pooling, load, load_sentence_transformer
 from embark.types import EmbarkError, ModelCard
@@ -344,7 +344,7 @@ def test_a_decoder_that_was_saved_without_its_head_is_pooled_alike(qwen: Path, t
     AutoModel.from_pretrained(qwen).save_pretrained(base)
     assert json.loads((base / "config.json").read_text())["architectures"] == ["Qwen3Model"]
     model, headed = (get_model(str(folder), device="cpu") for folder in (base, qwen))
-    assert model.card.options == {"pooling": "last", "loader": 2}
+    assert model.card.options == {"pooling": "last", "loader": LOADERS["text"].version}
     assert same(vectors(model, TEXTS), vectors(headed, TEXTS), 0)
 
 

@@ -10,7 +10,7 @@ import io
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -30,6 +30,7 @@ INSTRUCTION = "Retrieve the picture that shows the opposite of this."
 SAME = 1e-6  # vectors nearer than this are equal
 RANDOM = ": deterministic"  # how the name of the check ends that dropout fails
 TIMED = 16  # items of the speed check
+MOST_WORDS = 512  # before the end of a long text
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,9 @@ def _check_samples(encoder: Encoder, kind: Modality, items: Sequence[Item]) -> I
         yield _check_order(encoder, kind, items, together)
     if encoder.card.normalized is not None:
         yield _check_length(kind, alone, encoder.card.normalized)
+    if kind == "text":
+        yield from _check_end(encoder)
+        yield from _check_padding(encoder)
     yield cost
 
 
@@ -164,6 +168,47 @@ def _check_length(kind: Modality, alone: Array, declared: bool) -> Finding:
         f"lengths from {lengths.min():.3g} to {lengths.max():.3g}, "
         f"but the card declares {'unit' if declared else 'other'} length (found unit length: {unit}).",
     )
+
+
+def _check_end(encoder: Encoder) -> Iterator[Finding]:
+    """Whether the end of a text counts that fits into the length that the card or the checkpoint's files state."""
+    card = encoder.card
+    tokens = card.loaded.get("tokens") or card.options.get("tokens") or card.context
+    if not tokens:
+        return
+    begin = min(3 * tokens // 4, MOST_WORDS)
+    first, second = (text("the " * begin + ending * (1 + begin // 16)) for ending in ("red fox ", "cold rain "))
+    full = _token_count(encoder, first) >= tokens > _token_count(encoder, text(TEXTS[1]))  # of bytes, say: none is lost
+    if full or apart(card, _embed(encoder, [first]), _embed(encoder, [second])).max() >= SAME:
+        stated = f"{tokens:,} tokens are stated by {card.loaded.get('tokens stated by') or 'the card'}"
+        yield Finding("text: end", "ok", f"words count beyond the first {begin}; {stated}")
+    else:
+        yield Finding(
+            "text: end",
+            "wrong",
+            f"words beyond the first {begin} change nothing, though the model should read {tokens:,} tokens: long "
+            "texts are cut too early. Look for a truncation in the tokeniser, or for another `context` on the card.",
+        )
+
+
+def _check_padding(encoder: Encoder) -> Iterator[Finding]:
+    """Whether short texts are filled up to the length of long ones before they are in a batch."""
+    short, long = (_token_count(encoder, text(TEXTS[row])) for row in (1, 3))
+    if short and short == long:
+        message = f"every text is filled up to {short} tokens: a short one takes as long as a long one"
+        yield Finding("text: padding", "note", message)
+
+
+def _token_count(encoder: Encoder, item: Item) -> int:
+    """The tokens of a text as the model prepares it; 0 where that holds no list of tokens."""
+
+    def count(value: Any) -> int:
+        if isinstance(value, list) and value and type(value[0]) is int:
+            return len(value)
+        parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
+        return next(filter(None, map(count, parts)), 0)
+
+    return count(prepare(encoder, Need(b"", item, "document", None, 0, 0)))
 
 
 def _measure_cost(encoder: Encoder, kind: Modality, items: Sequence[Item]) -> tuple[Finding, Array]:

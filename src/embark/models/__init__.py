@@ -67,8 +67,8 @@ LOADERS: dict[str, Loader] = {
         ("openai", "voyage", "voyage-multimodal", "cohere", "doubao"), Loader("embark.models.api:load", type="api")
     ),
     "sentence-transformers": Loader("embark.models.text:load_sentence_transformer", "torch", weightless=True),
-    "text": Loader("embark.models.text:load", "torch", version=2, weightless=True),  # transformers, pooled
-    "onnx": Loader("embark.models.onnx:load", "onnx"),
+    "text": Loader("embark.models.text:load", "torch", version=3, weightless=True),  # transformers, pooled
+    "onnx": Loader("embark.models.onnx:load", "onnx", version=2),
     "dual": Loader("embark.models.dual:load", "torch", weightless=True),  # CLIP, SigLIP, ALIGN… of transformers
     "blip": Loader("embark.models.blip:load", "torch"),
     "blip2": Loader("embark.models.blip:load_blip2", "torch"),
@@ -80,7 +80,7 @@ LOADERS: dict[str, Loader] = {
     "timm": Loader("embark.models.vision:load_timm", "timm", version=2),
     "late": Loader("embark.models.late:load", "torch", type="late", weightless=True),  # ColPali, ColQwen2
     "colbert": Loader("embark.models.late:load_colbert", "torch", type="late"),
-    "cross-encoder": Loader("embark.models.rerank:load", "torch", "reranker", version=2),
+    "cross-encoder": Loader("embark.models.rerank:load", "torch", "reranker", version=3),
     "yes-no": Loader("embark.models.rerank:load_yes_no", "torch", "reranker"),
     "jina-reranker": Loader("embark.models.rerank:load_jina", "torch", "reranker", version=2),
     "chat": Loader("embark.models.generate:load", "torch", "generator"),

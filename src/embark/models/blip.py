@@ -21,7 +21,14 @@ from embark.models.hf import (
 from embark.models.hub import Checkpoint, companion_checkpoint, fetch_checkpoint, fetch_weights_file, is_weights_file
 from embark.models.joint import JointEncoder, truncate
 from embark.models.loading import Loading, loaded_card
-from embark.models.pixels import ImageInputs, image_preprocessor, pixel_towers, styled_preparations
+from embark.models.pixels import (
+    UNIBENCH,
+    ImageInputs,
+    image_preprocessor,
+    pixel_towers,
+    styled_preparations,
+    with_unibench_pixels,
+)
 from embark.types import Array, Content, EmbarkError, Item, ModelCard, Rendered, Style
 
 CAPTION = 32  # tokens of a text without an image, as BLIP-2's retrieval models were trained
@@ -38,6 +45,10 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     load_parts = _from_authors_file if is_weights_file(card.source) else _from_transformers
     checkpoint, model, tokenizer, processor = load_parts(card, loading)
     compile_children(model, loading)
+    preprocessor = image_preprocessor(processor)
+    card = with_unibench_pixels(checkpoint.card, preprocessor.pixels)
+    if "untrained_heads" not in card.options:  # UniBench adds the logit (models_zoo/wrappers/blip.py@fa232e3)
+        card = replace(card, styles={**card.styles, UNIBENCH: {**card.styles.get(UNIBENCH, {}), "matching": "add"}})
 
     def first_state(out: Any, projection: Any) -> Any:
         return normalize(projection(out.last_hidden_state[:, 0]), dim=-1)
@@ -50,8 +61,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     images = pixel_towers(
         processor, model, lambda **inputs: first_state(model.vision_model(**inputs), model.vision_proj), card
     )
-    ready = loaded_card(checkpoint.card, loading, model.config.image_text_hidden_size, fusion=card.fusion or "unit-sum")
-    preprocessor = image_preprocessor(processor)
+    ready = loaded_card(card, loading, model.config.image_text_hidden_size, fusion=card.fusion or "unit-sum")
     matcher = BlipMatcher(
         replace(ready, kind="reranker", dim=1, stored="float32", options={**ready.options, "head": "itm"}),
         model,
@@ -162,7 +172,7 @@ def _from_transformers(card: ModelCard, loading: Loading) -> tuple[Checkpoint, A
     seed = card.options.get("untrained_heads")
     parts = {} if seed is None else _with_untrained_heads(checkpoint, seed)
     model = load_model(BlipForImageTextRetrieval, checkpoint, loading, **parts)
-    tokenizer = Tokenizer(checkpoint, card.context or model.config.text_config.max_position_embeddings)
+    tokenizer = Tokenizer(checkpoint, card.context, model.config.text_config.to_dict())
     return checkpoint, model, tokenizer, image_processor(checkpoint)
 
 
@@ -200,7 +210,7 @@ NAMES = {  # the authors' → transformers'; the text tower and the heads are ca
     r"^(vision_model\..+)\.attn\.qkv": r"\1.self_attn.qkv",
 }
 HEAD = 64  # the width of an attention head in both towers; all other shapes are those of the weights
-SPECIAL_TOKENS = {"bos_token": "[DEC]", "extra_special_tokens": ["[ENC]"]}  # that the authors added to BERT's
+SPECIAL_TOKENS: dict[str, Any] = {"bos_token": "[DEC]", "extra_special_tokens": ["[ENC]"]}  # that the authors added to BERT's
 
 
 def _from_authors_file(card: ModelCard, loading: Loading) -> tuple[Checkpoint, Any, Tokenizer, Any]:
@@ -216,9 +226,8 @@ def _from_authors_file(card: ModelCard, loading: Loading) -> tuple[Checkpoint, A
     model = load_model(BlipForImageTextRetrieval, checkpoint, loading, state, config=_config(checkpoint, state))
     files = ("config.json", "tokenizer*", "vocab.txt")
     checkpoint, vocabulary = companion_checkpoint(checkpoint, "tokenizer", loading, only=files)
-    limit = card.context or model.config.text_config.max_position_embeddings
     side = model.config.vision_config.image_size
-    tokenizer = Tokenizer(vocabulary, limit, **SPECIAL_TOKENS)
+    tokenizer = Tokenizer(vocabulary, card.context, model.config.text_config.to_dict(), **SPECIAL_TOKENS)
     return checkpoint, model, tokenizer, BlipImageProcessorPil(size={"height": side, "width": side})
 
 

@@ -11,7 +11,6 @@ from embark.models.hf import Tokenizer, image_processor, load_model
 from embark.models.hub import Checkpoint
 from embark.models.loading import Loading
 from embark.models.mllm import (
-    LIMIT,
     QWEN_VL,
     GridProcessor,
     MediaInput,
@@ -46,7 +45,7 @@ class Chat:
         with_head = AutoModelForImageTextToText if with_vision else AutoModelForCausalLM
         self.model = load_model(with_head if head else AutoModel, checkpoint, loading)
         self.card = checkpoint.card
-        self.tokenizer = Tokenizer(checkpoint, LIMIT)
+        self.tokenizer = Tokenizer(checkpoint, cut=False)
         self.processors: dict[Modality, MediaProcessor] = {}
         self.placeholders = re.compile("(?!)")  # matches nothing
         if with_vision:
@@ -68,7 +67,7 @@ class Chat:
         ]
         ids = self.tokens("".join(part.prompt for part in inputs))
         tail_ids = self.tokens(tail)
-        excess = max(0, len(ids) + len(tail_ids) - (self.card.context or LIMIT))
+        excess = max(0, len(ids) + len(tail_ids) - self.card.context) if self.card.context else 0
         media = tuple(part.tensors for part in inputs if part.tensors)
         return Prompt([*drop_last(ids, excess, self.special), *tail_ids], media)
 

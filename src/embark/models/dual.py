@@ -13,7 +13,7 @@ from embark.models.encoder import Encoder, Tower, Towers
 from embark.models.hf import Tokenizer, image_processor, load_model, text_tower
 from embark.models.hub import Checkpoint, fetch_checkpoint
 from embark.models.loading import Loading, loaded_card, logit_scale
-from embark.models.pixels import pixel_towers
+from embark.models.pixels import image_preprocessor, pixel_towers, with_unibench_pixels
 from embark.types import EmbarkError, ModelCard
 
 
@@ -21,18 +21,16 @@ class Architecture(NamedTuple):
     """How a model type differs from the others; `model` is its class in transformers.
 
     `filled`: trained on lower-case text, padded to its full length, without a mask, and pooled at the end.
-    `reserved`: positions that hold no token, as RoBERTa counts them.
     """
 
     model: str
     filled: bool = False
-    reserved: int = 0
 
 
 ARCHITECTURES = {  # by config.json's model_type
     "clip": Architecture("CLIPModel"),
     "metaclip_2": Architecture("MetaClip2Model"),
-    "altclip": Architecture("AltCLIPModel", reserved=2),
+    "altclip": Architecture("AltCLIPModel"),
     "chinese_clip": Architecture("ChineseCLIPModel"),
     "siglip": Architecture("SiglipModel", filled=True),
     "siglip2": Architecture("Siglip2Model", filled=True),  # NaFlex; SigLIP 2 of fixed size is of type siglip
@@ -58,12 +56,12 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     compile_children(model, loading)
     text = _text_tower(model, checkpoint, architecture)
     dim = text.embed([text.prepare("a")]).shape[1]
-    images = pixel_towers(
-        _image_processor(checkpoint, model), model, lambda **inputs: _vectors(model.get_image_features(**inputs)), card
-    )
+    processor = _image_processor(checkpoint, model)
+    card = with_unibench_pixels(checkpoint.card, image_preprocessor(processor).pixels)
+    images = pixel_towers(processor, model, lambda **inputs: _vectors(model.get_image_features(**inputs)), card)
     facts: dict[str, Any] = {"fusion": card.fusion or "sum", "logit_scale": logit_scale(model)}
     release_weights(model, loading)
-    return Towers(loaded_card(checkpoint.card, loading, dim, **facts), {"text": text, **images})
+    return Towers(loaded_card(card, loading, dim, **facts), {"text": text, **images})
 
 
 def _architecture(checkpoint: Checkpoint) -> Architecture:
@@ -87,8 +85,7 @@ def _image_processor(checkpoint: Checkpoint, model: Any) -> Any:
 
 
 def _text_tower(model: Any, checkpoint: Checkpoint, architecture: Architecture) -> Tower:
-    tokenizer = Tokenizer(checkpoint, checkpoint.card.options.get("tokens"))
-    tokenizer.limit = min(tokenizer.limit, model.config.text_config.max_position_embeddings - architecture.reserved)
+    tokenizer = Tokenizer(checkpoint, checkpoint.card.options.get("tokens"), model.config.text_config.to_dict())
 
     def filled_tokens(texts: list[str]) -> list[list[int]]:
         rows = tokenizer.many([text.lower() for text in texts])

@@ -14,6 +14,7 @@ from embark.models.device import pad, split_options, to_device, to_numpy, varyin
 from embark.models.encoder import Tower
 from embark.models.hub import Checkpoint
 from embark.models.loading import Loading
+from embark.models.text_length import UNLIMITED, TextLength, text_length
 from embark.models.tokens import FastTokenizer, Tokens
 from embark.types import Array, EmbarkError
 
@@ -149,16 +150,31 @@ def check_vocabulary(checkpoint: Checkpoint, tokenizer: Any) -> None:
 
 
 class Tokenizer:
-    """A checkpoint's tokeniser, safe for threads: that of transformers keeps state between calls."""
+    """A checkpoint's tokeniser, safe for threads: that of transformers keeps state between calls.
 
-    def __init__(self, checkpoint: Checkpoint, limit: int | None = None, **options: Any) -> None:
+    `tokens` is the card's number for `text_length`; `config` is that of the model where it is not the checkpoint's.
+    Without `cut`, texts stay whole: the caller cuts its prompts itself.
+    """
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        tokens: int | None = None,
+        config: Mapping[str, Any] | None = None,
+        *,
+        cut: bool = True,
+        **options: Any,
+    ) -> None:
         from transformers import AutoTokenizer
 
         self.inner = AutoTokenizer.from_pretrained(
             checkpoint.folder, local_files_only=True, trust_remote_code=checkpoint.trusted, **options
         )
         check_vocabulary(checkpoint, self.inner)
-        self.limit = limit or min(self.inner.model_max_length, _positions(checkpoint.config))
+        stated = options.get("model_max_length") if tokens is None else tokens
+        length = text_length(checkpoint.folder, config or checkpoint.config, stated)
+        self.length = length if cut else TextLength(None)
+        self.limit = self.length.tokens or UNLIMITED
         self.lock = Lock()
         self.fast = only_wraps(self.inner)
 
@@ -232,12 +248,3 @@ def only_wraps(tokenizer: Any) -> bool:
     return isinstance(tokenizer, PreTrainedTokenizerFast) and all(
         getattr(type(tokenizer), name, None) is getattr(PreTrainedTokenizerFast, name, None) for name in methods
     )
-
-
-OFFSET = ("roberta", "xlm-roberta", "camembert", "mpnet")  # model types that count positions from two
-
-
-def _positions(config: Mapping[str, Any]) -> int:
-    """The longest text that a model has positions for: not every tokeniser states it."""
-    positions = int(config.get("max_position_embeddings") or 1 << 16)
-    return min(1 << 16, positions - 2 * (config.get("model_type") in OFFSET))

@@ -15,6 +15,7 @@ from embark.models.encoder import Encoder, Towers, embed_in_groups
 from embark.models.functions import with_revision
 from embark.models.half_precision import secure
 from embark.models.open_clip import build_towers
+from embark.models.pixels import with_unibench_pixels
 from embark.models.text import library_value
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, ModelCard, Rendered
 
@@ -58,9 +59,10 @@ def from_open_clip(
 
     `preprocess` is the transform for inference (the last of the three). Keywords as for `from_sentence_transformers`.
     """
-    towers = build_towers(model.eval(), tokenizer, lambda image: preprocess(image.convert("RGB")))
     facts = {"fusion": fusion, "dtype": _dtype(model), "loaded": _secure_weights(model), **card_fields}
     card = ModelCard(name, revision or "", "open_clip", ("text", "image", "video"), **facts)
+    card = with_unibench_pixels(card, preprocess)
+    towers = build_towers(model.eval(), tokenizer, lambda image: preprocess(image.convert("RGB")), card)
     return with_revision(Towers(card, towers), revision)
 
 

@@ -13,6 +13,7 @@ from embark.models.encoder import Encoder, embed_in_groups
 from embark.models.hf import check_vocabulary, load_model
 from embark.models.loading import Loading, loaded_card
 from embark.models.text import load_modules
+from embark.models.text_length import TextLength
 from embark.types import Array, Content, EmbarkError, Item, ModelCard, Rendered
 
 MAXSIM: dict[str, Any] = {"similarity": "maxsim", "fusion": None}
@@ -42,7 +43,9 @@ def load_colbert(card: ModelCard, loading: Loading) -> Encoder:
 
     checkpoint = hub.fetch_checkpoint(card, loading, also=("*.metadata",))
     model = load_modules(MultiVectorEncoder, checkpoint, loading, {})
-    ready = loaded_card(checkpoint.card, loading, model.get_embedding_dimension(), ("text",), **MAXSIM)
+    tokens = getattr(model[0], "document_length", None) or model.max_seq_length
+    record = TextLength(tokens, "the checkpoint").record
+    ready = loaded_card(checkpoint.card, loading, model.get_embedding_dimension(), ("text",), record=record, **MAXSIM)
     return ColBertEncoder(ready, model)
 
 

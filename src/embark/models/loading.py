@@ -94,10 +94,14 @@ def loaded_card(
     dim: int,
     modalities: tuple[Modality, ...] = ("text", "image", "video"),
     libraries: tuple[str, ...] = ("torch", "transformers"),
+    record: Mapping[str, Any] | None = None,
     **facts: Any,
 ) -> ModelCard:
-    """The card of a loaded model, with its dimension, its modalities and other `facts` of the checkpoint."""
-    return record_loading(replace(with_dim(card, dim), modalities=modalities, **facts), loading, libraries)
+    """The card of a loaded model, with its dimension, its modalities and other `facts` of the checkpoint; `record` goes
+    to every result.
+    """
+    card = replace(with_dim(card, dim), modalities=modalities, **facts)
+    return record_loading(card, loading, libraries, **(record or {}))
 
 
 def logit_scale(model: Any) -> float | None:

@@ -24,7 +24,6 @@ QWEN_VL = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")  # types that give patches 2-D 
 TYPES = ("llava_next", *QWEN_VL)
 # The argument for the seconds of a block of frames, by model type.
 SECONDS = {"qwen2_5_vl": "second_per_grid_ts", "qwen2_5_omni_thinker": "video_second_per_grid"}
-LIMIT = 1 << 20  # tokens; more than any model reads, so that the tokeniser never cuts: `drop_last` does
 
 
 def load(card: ModelCard, loading: Loading) -> Encoder:
@@ -44,7 +43,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     dim = config.get_text_config().hidden_size
     card = complete_card(checkpoint.card, loading, config.model_type, dim, ("text", "image", "video"))
     with_processor = checkpoint if (checkpoint.folder / "preprocessor_config.json").is_file() else base
-    tokenizer = Tokenizer(with_processor, LIMIT)
+    tokenizer = Tokenizer(with_processor, cut=False)
     kind = AnyresProcessor if config.model_type == "llava_next" else GridProcessor
     images = image_processor(with_processor)
     by_style = processors_by_style(card, lambda options: kind(options, config, images, tokenizer).by_modality)

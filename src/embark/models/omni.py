@@ -12,7 +12,6 @@ from embark.models.hf import Tokenizer, image_processor, load_model, read_weight
 from embark.models.hub import Checkpoint
 from embark.models.loading import Loading
 from embark.models.mllm import (
-    LIMIT,
     GridProcessor,
     MediaInput,
     MediaProcessor,
@@ -36,7 +35,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     card = complete_card(checkpoint.card, loading, config.model_type, config.text_config.hidden_size, modalities)
     config.text_config.is_causal = card.options["causal"]
     model = load_model(Qwen2_5OmniThinkerModel, checkpoint, loading, config=config)
-    tokenizer = Tokenizer(checkpoint, LIMIT)
+    tokenizer = Tokenizer(checkpoint, cut=False)
     images = image_processor(checkpoint)
     audio = AudioProcessor(checkpoint, config, tokenizer)
 

@@ -20,6 +20,7 @@ from embark.models.hub import fetch_checkpoint, read_json
 from embark.models.loading import Loading, record_loading
 from embark.models.pixels import Fit
 from embark.models.prompts import Prompted, Prompts, join_texts, split_prompt
+from embark.models.text_length import TextLength, text_length
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered
 
 FILES = ("text_model.onnx", "vision_model.onnx"), ("model.onnx",)  # the first group that has a file; whole models last
@@ -38,15 +39,18 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     checkpoint = fetch_checkpoint(card, loading, also=("*.onnx", "*.onnx_data"))
     options = {**_json(checkpoint.folder / "embark.json"), **checkpoint.card.options}
     towers: dict[Modality, Tower] = {}
+    length = TextLength(None)
     for path in _graphs(checkpoint.folder, options):
         graph = Graph(path, loading)
         if "pixel_values" in graph.inputs:
             towers |= _image_towers(graph, checkpoint.folder, options)
         else:
-            towers["text"] = _text_tower(graph, checkpoint.folder, options)
+            length = _text_length(graph, checkpoint.folder, options)
+            towers["text"] = _text_tower(graph, checkpoint.folder, options, length.tokens)
     towers = {kind: towers[kind] for kind in MODALITIES if kind in towers}
     fusion = checkpoint.card.fusion or ("unit-sum" if len(towers) == 3 else None)
-    card = record_loading(replace(checkpoint.card, modalities=tuple(towers), fusion=fusion), loading, ("onnxruntime",))
+    card = replace(checkpoint.card, modalities=tuple(towers), fusion=fusion)
+    card = record_loading(card, loading, ("onnxruntime",), **length.record)
     return OnnxEncoder(replace(card, dim=_dim(card, towers)), towers, Prompts.from_options(options))
 
 
@@ -100,6 +104,7 @@ class Graph:
         self.path = path
         self.session = onnxruntime.InferenceSession(str(path), providers=providers)
         self.inputs = {node.name: node.type for node in self.session.get_inputs()}
+        self.shapes = {node.name: node.shape for node in self.session.get_inputs()}
         names = [node.name for node in self.session.get_outputs()]
         self.output = next((name for name in VECTORS if name in names), names[0])
 
@@ -112,26 +117,33 @@ class Graph:
             )
         dtypes = {"tensor(int32)": np.int32, "tensor(int64)": np.int64, "tensor(float16)": np.float16}
         feed = {name: inputs[name].astype(dtypes.get(kind, np.float32)) for name, kind in self.inputs.items()}
-        return np.asarray(self.session.run([self.output], feed)[0], np.float32)
+        first = next(iter(self.inputs))
+        rows = len(feed[first])
+        step = self.fixed_size(first, 0) or rows
+        parts = [
+            {name: np.resize(array[start : start + step], (step, *array.shape[1:])) for name, array in feed.items()}
+            for start in range(0, rows, step)  # of a fixed batch, the last is filled with rows that are dropped again
+        ]
+        return np.concatenate([self.session.run([self.output], part)[0] for part in parts])[:rows].astype(np.float32)
+
+    def fixed_size(self, name: str, axis: int) -> int | None:
+        """The length of an input's axis where the graph takes no other; None where it is free."""
+        size = self.shapes[name][axis]
+        return size if isinstance(size, int) and size > 0 else None
 
 
 # ── text ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _text_tower(graph: Graph, folder: Path, options: Mapping[str, Any]) -> Tower:
-    from tokenizers import Tokenizer
+def _text_length(graph: Graph, folder: Path, options: Mapping[str, Any]) -> TextLength:
+    config = _json(folder / "config.json")
+    length = text_length(folder, config.get("text_config") or config, options.get("tokens"))
+    fixed = graph.fixed_size("input_ids", 1)
+    return TextLength(fixed, graph.path.name) if fixed and fixed <= (length.tokens or fixed) else length
 
-    path = folder / "tokenizer.json"
-    if not path.is_file():
-        raise EmbarkError(f"{folder} has no tokenizer.json, which the text encoder {graph.path.name} needs.")
-    tokenizer = Tokenizer.from_file(str(path))
-    limit = options.get("tokens") or (tokenizer.truncation or {}).get("max_length")
-    limit = limit or _json(folder / "tokenizer_config.json").get("model_max_length")
-    if limit and limit < 1 << 20:  # larger numbers stand for "none"
-        tokenizer.enable_truncation(int(limit))
-    pad_id = int((tokenizer.padding or {}).get("pad_id", 0))
-    if not (tokenizer.padding or {}).get("length"):  # padding to a fixed length is the model's own and stays
-        tokenizer.no_padding()
+
+def _text_tower(graph: Graph, folder: Path, options: Mapping[str, Any], tokens: int | None) -> Tower:
+    tokenizer, pad_id = _tokenizer(graph, folder, tokens)
     pool = _pooler(graph, folder, options)
     masked = "attention_mask" in graph.inputs  # where padding cannot be masked, texts of one length share a pass
 
@@ -147,6 +159,39 @@ def _text_tower(graph: Graph, folder: Path, options: Mapping[str, Any]) -> Tower
         return [(require_tokens(encoding.ids), encoding.attention_mask) for encoding in encodings]
 
     return Tower(embed, lambda text: prepare_many([text])[0], prepare_many=prepare_many)
+
+
+def _tokenizer(graph: Graph, folder: Path, tokens: int | None) -> tuple[Any, int]:
+    """(the tokeniser, which cuts texts to so many tokens, and the token of padding).
+
+    `_padded` pads a batch to its longest text, whatever tokenizer.json says: exporters leave their own lengths there.
+    The tokeniser pads only for a graph that takes one length, and for one that cannot mask padding, where
+    tokenizer.json states a length: SigLIP reads its padding.
+    """
+    from tokenizers import Tokenizer
+
+    path = folder / "tokenizer.json"
+    if not path.is_file():
+        raise EmbarkError(
+            f"{folder} has no tokenizer.json, which the text encoder {graph.path.name} needs. Copy it into the folder, "
+            "with tokenizer_config.json and config.json, from the model that was exported."
+        )
+    tokenizer = Tokenizer.from_file(str(path))
+    truncation = tokenizer.truncation or {}
+    padding = tokenizer.padding or {}
+    tokenizer.no_truncation()
+    if tokens:
+        side = _json(folder / "tokenizer_config.json").get("truncation_side") or truncation.get("direction", "right")
+        tokenizer.enable_truncation(tokens, direction=side)
+    length = graph.fixed_size("input_ids", 1)
+    if length is None and "attention_mask" not in graph.inputs:
+        length = padding.get("length")
+    how = {name: padding[name] for name in ("direction", "pad_id", "pad_type_id", "pad_token") if name in padding}
+    if length:
+        tokenizer.enable_padding(length=length, **how)
+    else:
+        tokenizer.no_padding()
+    return tokenizer, int(padding.get("pad_id", 0))
 
 
 def _padded(rows: Sequence[tuple[list[int], list[int]]], pad_id: int) -> tuple[Array, Array]:

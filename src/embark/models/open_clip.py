@@ -16,7 +16,7 @@ from embark.models.device import compile_module, release_weights, stack, to_devi
 from embark.models.encoder import Encoder, Tower, Towers, image_towers
 from embark.models.hub import Checkpoint, fetch_checkpoint, fetch_weights_file, is_weights_file
 from embark.models.loading import Loading, loaded_card, logit_scale
-from embark.models.pixels import styled_preparations
+from embark.models.pixels import styled_preparations, with_unibench_pixels
 from embark.types import Array, EmbarkError, Modality, ModelCard
 
 CONFIG = "open_clip_config.json"
@@ -34,8 +34,9 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     model, tokenizer, dim = _build(checkpoint, weights)
     libraries = ("torch", "open_clip_torch", "torchvision")
     facts: dict[str, Any] = {"fusion": card.fusion or "sum", "logit_scale": logit_scale(model)}
-    ready = loaded_card(checkpoint.card, loading, dim, libraries=libraries, **facts)
     transform = image_transform_v2(PreprocessCfg(**model.visual.preprocess_cfg), is_train=False)
+    card = with_unibench_pixels(checkpoint.card, transform)
+    ready = loaded_card(card, loading, dim, libraries=libraries, **facts)
     model = to_device(model.to(getattr(torch, ready.dtype)), ready, replace(loading, compile=False))
     # Compiled are the towers: the library's encode_… methods bypass the whole model's `forward`.
     for tower in {"visual", "text", "transformer"} & dict(model.named_children()).keys():

@@ -18,7 +18,7 @@ from embark.models.hf import CLIP_MEAN, CLIP_SPREAD, Tokenizer, load_model, read
 from embark.models.hub import Checkpoint
 from embark.models.loading import Loading
 from embark.models.lora import adapter_and_base, merge
-from embark.models.mllm import LIMIT, MediaInput, MllmEncoder, Prompt, complete_card
+from embark.models.mllm import MediaInput, MllmEncoder, Prompt, complete_card
 from embark.types import Content, ModelCard
 
 VISION = "model.vision_embed_tokens."  # prefix of the weights that are not the language model's
@@ -30,7 +30,8 @@ HEAD = 64  # the width of an attention head of CLIP; all other shapes are those 
 def load(card: ModelCard, loading: Loading) -> Encoder:
     """The encoder of a Phi-3.5-vision checkpoint, whole or as an adapter of it."""
     checkpoint, base = adapter_and_base(hub.fetch_checkpoint(card, loading), loading)
-    tokenizer = Tokenizer(checkpoint if (checkpoint.folder / "tokenizer_config.json").is_file() else base, LIMIT)
+    with_tokenizer = checkpoint if (checkpoint.folder / "tokenizer_config.json").is_file() else base
+    tokenizer = Tokenizer(with_tokenizer, cut=False)
     modules = to_device(_modules(base, loading), checkpoint.card, replace(loading, compile=False))
     merge(modules, checkpoint)
     model = PhiModel(modules, tokenizer.inner.convert_tokens_to_ids(IMAGE_TOKEN))

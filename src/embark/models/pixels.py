@@ -22,6 +22,7 @@ from embark.types import Array, EmbarkError, Encoded, Modality, ModelCard
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+UNIBENCH = "UniBench"  # the style of its rows
 OPENAI = "openai-"  # begins the name of UniBench's preprocessing in a card's answer, as in openai-224: mean, crop, side
 ImageInputs = dict[str, Array]  # the arrays of one image, by the names of the model's arguments
 PLAIN = {  # classes of transformers that resize, crop, and map each byte to a number; nothing else
@@ -91,6 +92,10 @@ class BytePreprocessor:
         channels = [values[channel][pixels[..., channel].int()] for channel in range(3)]
         return {"pixel_values": torch.stack(channels, dim=1)}
 
+    def pixels(self, image: Image) -> Array:
+        """(3, height, width) of numbers, as the model will see them."""
+        return self._numbers(self.prepare(image)["pixel_values"])
+
     def _numbers(self, array: Array) -> Array:
         """(3, height, width) of numbers, of bytes or of such numbers."""
         if array.dtype != np.uint8:
@@ -119,6 +124,11 @@ class LibraryPreprocessor:
         """All arrays that the processor returns."""
         arrays = self.processor(images=image.convert("RGB"), return_tensors="np")
         return {name: arrays[name][0] for name in arrays}
+
+    def pixels(self, image: Image) -> Array:
+        """The numbers of a picture; none where the model gets more than pixels."""
+        inputs = self.prepare(image)
+        return inputs["pixel_values"] if set(inputs) == {"pixel_values"} else np.empty(0)
 
     def batch(self, rows: Sequence[ImageInputs], model: Any) -> dict[str, Any]:
         """The arrays of all images, stacked on the model's device."""
@@ -152,6 +162,36 @@ class Fit:
 
 
 # ── how the papers prepared pictures, where that was not the model's own way ─────────────────────────────────────────
+
+
+def with_unibench_pixels(card: ModelCard, pixels: Callable[[Image], Any]) -> ModelCard:
+    """The card with the answer to UniBench's rows: OpenAI's pixels in the model's size, whatever the card's name is.
+
+    UniBench gave them to all its models (facebookresearch/unibench, models_zoo/wrappers/base.py@184f4df).
+    `pixels` makes the numbers (3, side, side) of a picture as the model usually sees it. Where these are OpenAI's
+    already, the answer names no others, so that vectors are shared with other tasks. A model that takes pictures of
+    several shapes has no answer.
+    """
+    shape = np.shape(pixels(_noise(64, 48)))
+    if len(shape) != 3 or shape[0] != 3 or shape[1] != shape[2]:
+        return card
+    side = shape[1]
+    # Crops by 3 and by 1 pixel are rounded otherwise by torchvision than by transformers; the others are resized, too.
+    samples = [_noise(*size) for size in ((side, side + 3), (side + 1, side), (2 * side + 1, side), (side, 3 * side))]
+    own = [pixels(sample) for sample in samples]
+    if any(np.shape(numbers) != shape for numbers in own):
+        return card
+    papers = [openai_pixels(sample, side) for sample in samples]
+    differs = any(not np.allclose(a, b, atol=1e-3) for a, b in zip(own, papers, strict=True))
+    stated = {name: value for name, value in card.styles.get(UNIBENCH, {}).items() if name != "pixels"}
+    answer = {**stated, **({"pixels": f"{OPENAI}{side}"} if differs else {})}
+    return replace(card, styles={**card.styles, UNIBENCH: answer})
+
+
+def _noise(width: int, height: int) -> Image:
+    from PIL import Image as pillow
+
+    return pillow.fromarray(np.random.default_rng(0).integers(0, 256, (height, width, 3), np.uint8))
 
 
 def styled_preparations(card: ModelCard) -> dict[str, Callable[[Image], ImageInputs]]:

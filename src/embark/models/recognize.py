@@ -37,7 +37,8 @@ def recognize(folder: Path) -> ModelCard:
 def loader_of(folder: Path) -> str:
     """The loader of a checkpoint folder."""
     loader = next((loader for name, loader in FILES.items() if (folder / name).is_file()), None)
-    if loader is None and any(folder.glob("*model.onnx")) and not any(folder.glob("*.safetensors")):
+    graphs = any(any(folder.glob(pattern)) for pattern in ("*model.onnx", "onnx/*model.onnx"))
+    if loader is None and graphs and not any(any(folder.glob(pattern)) for pattern in ("*.safetensors", "*.bin")):
         loader = "onnx"
     if loader is None and (config := folder / "config.json").is_file():
         facts = read_json(config)

@@ -28,12 +28,15 @@ def load(card: ModelCard, loading: Loading) -> Reranker:
     model = load_model(AutoModelForSequenceClassification, checkpoint, loading)
     if model.config.num_labels != 1:
         raise EmbarkError(f"{card.name} tells {model.config.num_labels} classes apart; a re-ranker gives one score.")
-    tokenizer = Tokenizer(checkpoint, card.context)
+    tokenizer = Tokenizer(checkpoint, card.options.get("tokens", card.context))
     config = model.config.get_text_config()
     candidates = (tokenizer.inner.pad_token_id, getattr(config, "pad_token_id", None), tokenizer.inner.eos_token_id)
     # Decoders read the score at the last token that is not this one: it must be the one that rows are padded with.
     config.pad_token_id = next((token for token in candidates if token is not None), 0)
-    return CrossEncoder(loaded_card(checkpoint.card, loading, 1, ("text",), stored="float32"), model, tokenizer)
+    ready = loaded_card(
+        checkpoint.card, loading, 1, ("text",), record=tokenizer.length.record, stored="float32"
+    )
+    return CrossEncoder(ready, model, tokenizer)
 
 
 def load_yes_no(card: ModelCard, loading: Loading) -> Reranker:

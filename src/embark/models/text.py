@@ -21,6 +21,7 @@ from embark.models.hf import Tokenizer, check_vocabulary, load_model, quiet
 from embark.models.hub import PICKLED, Checkpoint, fetch_checkpoint, read_json
 from embark.models.loading import Loading, loaded_card, record_loading, with_dim
 from embark.models.prompts import Prompted, Prompts, join_texts, split_prompt
+from embark.models.text_length import CARD, TextLength, text_length
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered
 
 # ── sentence-transformers ────────────────────────────────────────────────────────────────────────────────────────────
@@ -46,12 +47,27 @@ def load_sentence_transformer(card: ModelCard, loading: Loading) -> Encoder:
         {"dtype": getattr(torch, checkpoint.card.dtype)},
         processor_kwargs=dict(options.get("tokenizer", {})),
     )
-    if "tokens" in options:
-        model.max_seq_length = options["tokens"]
+    length = _cut_texts(model, checkpoint)
     libraries = ("torch", "transformers", "sentence-transformers")
-    encoder = SentenceEncoder(record_loading(checkpoint.card, loading, libraries), model)
+    encoder = SentenceEncoder(record_loading(checkpoint.card, loading, libraries, **length.record), model)
     release_weights(model, loading)
     return encoder
+
+
+def _cut_texts(model: Any, checkpoint: Checkpoint) -> TextLength:
+    """Cut the model's texts at `text_length`; first modules of other kinds (static vectors, routers) have limits of
+    their own, unless the card states one.
+    """
+    options = checkpoint.card.options
+    stated = options.get("tokens") or options.get("tokenizer", {}).get("model_max_length")
+    first = json.loads((checkpoint.folder / "modules.json").read_text())[0]
+    if first["type"].startswith("sentence_transformers.") and first["type"].endswith(".Transformer"):
+        length = text_length(checkpoint.folder / first["path"], model[0].config.to_dict(), stated)
+    else:
+        length = TextLength(stated, CARD if stated else "")
+    if length.tokens:
+        model.max_seq_length = length.tokens
+    return length
 
 
 def load_modules(
@@ -241,8 +257,9 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     model = load_model(AutoModel, checkpoint, loading, config=config, **more)
     tokenizer = Tokenizer(checkpoint, options.get("tokens"), **options.get("tokenizer", {}))
     ready = loaded_card(
-        checkpoint.card, loading, int(config.hidden_size), ("text",), options={"pooling": _pooling(config), **options}
-    )
+        checkpoint.card, loading, int(config.hidden_size), ("text",), record=tokenizer.length.record,
+        options={"pooling": _pooling(config), **options},
+    )  # fmt: skip
     return TextEncoder(ready, model, tokenizer, Prompts.from_options(options))
 
 

@@ -16,13 +16,6 @@ from embark.types import ModelCard
 TUNED = {"coco": "COCO", "flickr": "Flickr30k"}
 
 
-def unibench_answer(size: int) -> dict[str, dict[str, str]]:
-    """How UniBench ran BLIP: with OpenAI's pixels, and in relation tasks with the logit of BLIP's matching head added
-    to the cosine (facebookresearch/unibench, models_zoo/wrappers/blip.py@fa232e3).
-    """
-    return {"UniBench": {"pixels": f"openai-{size}", "matching": "add"}}
-
-
 def _row(name: str, revision: str, loader: str, dim: int, **more: Any) -> ModelCard:
     return ModelCard(
         f"Salesforce/{name}", revision, loader, ("text", "image", "video"), dim, source=f"Salesforce/{name}", data=129,
@@ -35,7 +28,7 @@ def _blip(size: str, tuned: str, revision: str, parameters: int, unibench: str) 
     return _row(
         name, revision, "blip", 256, fusion="unit-sum", family="BLIP", parameters=parameters, context=512,
         image_size=384, license="BSD-3-Clause", reference="https://arxiv.org/abs/2201.12086",
-        aliases={"MIEB": f"Salesforce/{name}", "UniBench": unibench}, styles=unibench_answer(384),
+        aliases={"MIEB": f"Salesforce/{name}", "UniBench": unibench},
         description=f"BLIP, trained on captions that it filtered and wrote itself; tuned on {TUNED[tuned]}.",
     )  # fmt: skip
 

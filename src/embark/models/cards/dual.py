@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from embark.models.cards.open_clip import UNIBENCH
 from embark.types import ModelCard
 
 
@@ -36,7 +35,6 @@ def _siglip(
         f"google/siglip-{name}", revision, dim, parameters=parameters, image_size=size, context=context,
         family="SigLIP", data=data, objective="contrastive (sigmoid)", license="Apache-2.0",
         reference="https://arxiv.org/abs/2303.15343", aliases={"MIEB": f"google/siglip-{name}", **(aliases or {})},
-        styles={"UniBench": {"pixels": f"openai-{size}"}} if aliases and "UniBench" in aliases else {},
         description="Every pair is judged on its own, by a sigmoid, instead of against its batch; trained on WebLI.",
     )  # fmt: skip
 
@@ -149,7 +147,6 @@ OTHERS = (
     _row(
         "facebook/flava-full", "main", 768, parameters=241_356_289, image_size=224, context=77, options={"tokens": 77},
         family="FLAVA", data=70, objective="other", license="BSD-3-Clause", aliases={"UniBench": "flava_full"},
-        styles=UNIBENCH,
         reference="https://arxiv.org/abs/2112.04482", description="The contrastive towers of a model with many goals.",
     ),
     # Text and image tower have 0.7 and 17.5 billion parameters (the model's page).

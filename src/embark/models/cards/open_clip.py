@@ -8,9 +8,6 @@ from embark.types import ModelCard
 
 OPEN_CLIP = "https://arxiv.org/abs/2212.07143"
 DATACOMP = "https://arxiv.org/abs/2304.14108"
-# UniBench gave all its models OpenAI's mean and standard deviation, and a centre crop (facebookresearch/unibench,
-# models_zoo/wrappers/base.py@184f4df): the answer of models that were trained on other pixels.
-UNIBENCH = {"UniBench": {"pixels": "openai-224"}}
 
 
 def row(name: str, revision: str, dim: int, parameters: int, data: float, unibench: str, **more: Any) -> ModelCard:
@@ -58,8 +55,8 @@ def _eva(model: str, source: str, tag: str, dim: int, parameters: int, unibench:
 CARDS = (
     _laion("B-32-laion2B-s34B-b79K", "08f73555f1b2fb7c82058aebbd492887a94968ef", 512, 151_277_313,
            "openclip_vitB32_2b"),
-    _laion("L-14-laion2B-s32B-b82K", "1627032197142fbe2a7cfec626f4ced3ae60d07a", 768, 427_616_513, "openclip_vitL14_2b",
-           styles=UNIBENCH),
+    _laion("L-14-laion2B-s32B-b82K", "1627032197142fbe2a7cfec626f4ced3ae60d07a", 768, 427_616_513,
+           "openclip_vitL14_2b"),
     _laion("H-14-laion2B-s32B-b79K", "de081ac0a0ca8dc9d1533eed1ae884bb8ae1404b", 1024, 986_109_441, "openclip_vitH14"),
     _laion("g-14-laion2B-s34B-b88K", "15efd0f6ac0c40c0f9da7becca03c974d7012604", 1024, 1_366_678_273,
            "openclip_vitG14_2b"),

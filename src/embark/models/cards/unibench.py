@@ -1,16 +1,14 @@
 """The models of UniBench that no other table here holds; open_clip reads all but BLIP's.
 
-UniBench gave all of them CLIP's crop and pixel scale. Models that were trained on others (CLIPA, DFN's H/14, BLIP)
-answer its style: they see CLIP's in its rows, and their own elsewhere and under protocol `native`. Where UniBench ran
-weights with another activation than theirs, that is kept, under its key.
+UniBench gave all of them CLIP's crop and pixel scale, and loaders do so in its rows (`with_unibench_pixels`). Where
+UniBench ran weights with another activation than theirs, that is kept, under its key.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from embark.models.cards.blip import unibench_answer
-from embark.models.cards.open_clip import DATACOMP, OPEN_CLIP, UNIBENCH, row
+from embark.models.cards.open_clip import DATACOMP, OPEN_CLIP, row
 from embark.types import ModelCard
 
 CLIP = "https://arxiv.org/abs/2103.00020"
@@ -56,7 +54,7 @@ def _vitamin(model: str, repository: str, size: int, dim: int, parameters: int, 
 def _clipa(model: str, dim: int, parameters: int, unibench: str) -> ModelCard:
     return _tag(
         f"UCSC-VLAA/ViT-{model}-CLIPA-datacomp1B", f"ViT-{model}-CLIPA", "datacomp1b", dim, parameters, 1280, unibench,
-        context=32, family="CLIPA", license="Apache-2.0", reference="https://arxiv.org/abs/2306.15658", styles=UNIBENCH,
+        context=32, family="CLIPA", license="Apache-2.0", reference="https://arxiv.org/abs/2306.15658",
         description="CLIP trained on small images and short texts, and for a while on full ones.",
     )  # fmt: skip
 
@@ -83,7 +81,6 @@ def _blip(size: str, file: str, parameters: int, data: float, unibench: str) -> 
         options={"tokenizer": BERT}, family="BLIP", parameters=parameters, context=512, image_size=224,
         normalized=True, data=data, objective="contrastive, matching, captioning", architecture="vit",
         license="BSD-3-Clause", reference="https://arxiv.org/abs/2201.12086", aliases={"UniBench": unibench},
-        styles=unibench_answer(224),
         description=f"BLIP {size}, trained on captions that it filtered and wrote itself; tuned on nothing after that.",
     )  # fmt: skip
 
@@ -115,7 +112,7 @@ CARDS = (
     _tag("apple/DFN2B-CLIP-ViT-L-14", "ViT-L-14-quickgelu", "dfn2b", 768, 427_616_513, 2000, "openclip_vitL14_dfn2b",
          **DFN),
     _tag("apple/DFN5B-CLIP-ViT-H-14", "ViT-H-14-quickgelu", "dfn5b", 1024, 986_109_441, 5000, "openclip_vitH14_dfn5b",
-         styles=UNIBENCH, **DFN),
+         **DFN),
     _datacomp("B-32", "S-s13M-b4K", 512, 151_277_313, 13, "openclip_vitB32_datacomp_s"),
     _datacomp("B-32", "M-s128M-b4K", 512, 151_277_313, 128, "openclip_vitB32_datacomp_m"),
     _datacomp("B-16", "L-s1B-b8K", 512, 149_620_737, 1280, "openclip_vitB16_datacomp_l"),
