@@ -125,7 +125,8 @@ def mteb_cache(folder: Path | str) -> Path:
 
 def _marked(results: Sequence[TaskResult], tasks: Mapping[str, Task]) -> list[str]:
     """Notes on the results that boards leave out for the version of mteb that made them, by the reason."""
-    by_reason = group_values((fault_of(result, tasks[result.task].under(result.protocol)), result) for result in results)
+    rows = {(result.task, result.protocol): tasks[result.task].under(result.protocol) for result in results}
+    by_reason = group_values((fault_of(result, rows[result.task, result.protocol]), result) for result in results)
     by_reason.pop("", None)
     return [
         f"kept off boards: {counted(len(marked), 'result')}, because {why}: "
