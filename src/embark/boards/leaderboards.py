@@ -226,7 +226,8 @@ def no_results(
     on_disk = list(Results(settings.results).all())
     samples = sum(result.sampled for result in on_disk)
     sampled = f" (samples, made with --limit, do not count: {samples})" if samples else ""
-    there = f"in {settings.results}{sampled}.{''.join(f' {note[:1].upper()}{note[1:].rstrip(".")}.' for note in notes)}"
+    reasons = "".join(f" {note[:1].upper()}{note[1:].rstrip('.')}." for note in notes)
+    there = f"in {settings.results}{sampled}.{reasons}"
     if benchmark is None:
         return EmbarkError(f"There are no results for these tasks {there} Make some: embark run")
     name = benchmark if isinstance(benchmark, str) else benchmark.name
