@@ -35,7 +35,7 @@ KEPT = ("2.10.2", "2.10.13", "2.10.14", "2.11.5", "2.12.20", "2.12.21")
 DROPPED = ("2.0.1", "2.10.0", "2.10.1", "2.12.22", "2.12.24", "2.26.24")
 SKIPPING = sorted(row.name for row in TASKS.values() if row.under("mteb2").params.get("skip_first"))
 MIXED = sorted(row.name for row in TASKS.values() if row.mixed and row.family == "MIEB")
-SKIPS, MIXES, PLAIN = "RP2kI2IRetrieval", "CIRRIT2IRetrieval", "Sketchy"
+SKIPS, MIXES = "RP2kI2IRetrieval", "CIRRIT2IRetrieval"
 WHY = (
     "mteb >=2.10.2,<2.12.22 keeps every query's first result, most often the query itself, where the task drops it "
     "(score it again with mteb 2.12.22 or newer, or with embark run)"
@@ -85,7 +85,7 @@ def test_the_rows_say_which_of_them_a_fault_is_about() -> None:
 
 @pytest.mark.parametrize(
     "version",
-    [*KEPT, "2.10.2.dev0", "2.12.22.dev0", "2.12.22rc1", "2.10.1-2.12.22", "2.12.21+g1a2b3c", "v2.11", "main"],
+    [*KEPT, "2.10.2.dev0", "2.12.22.dev0", "2.12.22rc1", "2.10.1-2.12.22", "2.12.21+g1a2b3c", "v2.11"],
 )
 def test_scores_of_releases_that_keep_the_first_result_are_not_the_rows(version: str) -> None:
     assert fault(row(SKIPS), version) == WHY
@@ -155,18 +155,17 @@ def test_the_command_says_what_was_marked_and_what_to_do(tmp_path: Path) -> None
 
 def test_results_that_were_imported_before_are_known_by_their_version(elsewhere: Path) -> None:
     results = Results(load_settings().results)
-    for version in ("2.11.5", "2.12.22", ""):
+    for version in ("2.11.5", "2.12.22"):
         where = (f"org/by-{version}", "abc", SKIPS)
-        versions = {"mteb": version} if version else {}
         record = Record(
             *where, "test", "default", ("eng-Latn",), "hit_rate_at_1", 0.99, UNKNOWN, {}, f"mteb {version}", "mteb",
-            versions=versions,
+            versions={"mteb": version},
         )  # fmt: skip
         result = TaskResult(*where, "", (record,), 0.99, UNKNOWN, 0.0, protocol="mteb2", made_by="mteb")
         results.write(result, None)
     versions, [note] = shown()
     assert versions == {"2.12.22"}
-    assert note == f"left out, because {WHY}: {SKIPS} of org/by-, {SKIPS} of org/by-2.11.5"
+    assert note == f"left out, because {WHY}: {SKIPS} of org/by-2.11.5"
 
 
 def test_where_hit_rates_alone_are_right_only_they_are_read(tmp_path: Path) -> None:
@@ -227,10 +226,9 @@ def test_a_board_without_other_scores_says_why_they_were_left_out(tmp_path: Path
 
 @pytest.mark.slow
 @pytest.mark.skipif(PEER is None, reason="needs mteb 2.26, here or where the python of EMBARK_PEER is")
-@pytest.mark.parametrize("seed", [0, 1])
-def test_the_row_scores_as_the_mteb_that_drops_the_first_result(seed: int, tmp_path: Path) -> None:
+def test_the_row_scores_as_the_mteb_that_drops_the_first_result(tmp_path: Path) -> None:
     assert PEER is not None
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     document, kind = rng.normal(size=(90, 8)).astype(np.float32), rng.integers(0, 12, 90)
     document_ids = np.array([f"d{number}" for number in rng.permutation(90)])
     own = rng.permutation(90)[:38]  # queries that are documents, too, and two that are not

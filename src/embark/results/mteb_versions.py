@@ -52,7 +52,6 @@ FAULTS = (
     ),
 )  # fmt: skip
 NAMED = re.compile(r"(?:^|-|, )v?(\d+(?:\.\d+)*)([.-]?(?:dev|a|b|rc))?")
-ANY = _Release((), final=False), _Release((10**9,))
 
 
 def agrees(task: Task, version: str, measure: str) -> bool:
@@ -75,18 +74,20 @@ def fault_of(result: TaskResult, task: Task) -> str:
 
 
 def _faults(task: Task, version: str, measure: str) -> list[Fault]:
-    """The faults that change a measure of a row in some of the releases that a text names; in any if it names none.
+    """The faults that change a measure of a row in some of the releases that a text names (a file without is refused).
 
     A pre-release may be as the release before it, or already as its own.
     """
     named = [_Release(_numbers(release), not early) for release, early in NAMED.findall(version)]
-    low, high = (min(named), _Release(max(named).numbers)) if named else ANY
+    if not named:
+        return []
+    low, high = min(named), _Release(max(named).numbers)
     return [
         fault
         for fault in FAULTS
         if low < _Release(_numbers(fault.right)) and high >= _Release(_numbers(fault.first))
-        and fault.changes(task, measure)
-    ]  # fmt: skip
+        if fault.changes(task, measure)
+    ]
 
 
 def _numbers(release: str) -> tuple[int, ...]:
