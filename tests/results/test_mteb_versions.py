@@ -183,8 +183,13 @@ def test_where_hit_rates_alone_are_right_only_they_are_read(tmp_path: Path) -> N
 def test_the_version_of_an_entry_goes_before_that_of_its_file(tmp_path: Path) -> None:
     write(tmp_path, "2.11.5-2.26.24", own="2.26.24")
     write(tmp_path, "2.26.20-2.26.24", own="2.11.5")
-    import_results(tmp_path)
+    nameless = write(tmp_path, None)
+    content = json.loads(nameless.read_text())
+    content["scores"]["train"] = [content["scores"]["test"][0] | {"mteb_version": "2.11.5"}]
+    nameless.write_text(json.dumps(content))
+    imported = import_results(tmp_path)
     assert shown()[0] == {"2.11.5-2.26.24"}
+    assert len(imported.results) == 3
 
 
 def test_matrices_recommendations_and_the_page_leave_marked_scores_out(tmp_path: Path) -> None:

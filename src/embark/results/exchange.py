@@ -138,6 +138,7 @@ def _mteb_result(path: Path, content: dict[str, Any], tasks: Mapping[str, Task])
     task = _row(content["task_name"], tasks)
     entries = {(split, entry["hf_subset"]): entry for split, several in content["scores"].items() for entry in several}
     versions = {part: entry.get("mteb_version") or content.get("mteb_version") or "" for part, entry in entries.items()}
+    stated = ", ".join(sorted({version for version in versions.values() if version}))
     majors = {number for version in versions.values() for number in re.findall(r"(?:^|-)(\d+)\.", version)}
     protocol = _protocol(task, majors)
     row = task.under(protocol)
@@ -148,7 +149,7 @@ def _mteb_result(path: Path, content: dict[str, Any], tasks: Mapping[str, Task])
         warnings = (*warnings, AGGREGATE)
     records = []
     for (split, subset), entry in parts.items():
-        version = versions[split, entry["hf_subset"]]
+        version = versions[split, entry["hf_subset"]] or stated
         measures = _numbers(entry)
         name = task.metric if task.metric in measures or task.family != MTEB else "main_score"
         if name not in measures:
