@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import filterfalse
 from math import isnan
 from typing import Any
 
 from embark import published as papers
-from embark.catalogue import Catalogue, counted, listed
+from embark.catalogue import Catalogue, counted, group_values, listed
 from embark.data.own_tasks import tasks_here
 from embark.models import MODELS
 from embark.results import LONG_COLUMNS, Results, TaskResult, long_table, mark_commits
+from embark.results.mteb_versions import fault_of
 from embark.results.table import Noted, Row, Score, Table, data_frame, footnoted
 from embark.results.task_rows import known_tasks
 from embark.run.score import fingerprint_of
@@ -22,6 +22,7 @@ from embark.tasks import Tasks, choose_tasks, get_benchmark, under_protocol
 from embark.types import Benchmark, EmbarkError, Task
 
 COLUMNS = ("model", "revision", "task", "split", "subset", "metric", "score", "protocol", "source")
+OUTDATED = "scored under another protocol, or on other data, than the row has now (run again to compare)"
 
 
 @dataclass(frozen=True)
@@ -68,13 +69,13 @@ def load_results(
     stored = Results((settings or load_settings()).results)
     on_disk = list(stored.all()) if own else []
     rows = rows_of(benchmark, tasks, protocol, known_tasks(on_disk))
-    current, stale = own_results(rows, on_disk)
+    current, left_out = own_results(rows, on_disk)
     printed, unlike = published_results(rows, {result.task for result in current}) if published else ([], [])
     results = (*printed, *mark_commits(current))
     if benchmark is None and tasks is None:
         scored = {result.task for result in results}
         rows = [row for row in rows if row.name in scored]
-    return ResultSet(tuple(rows), results, notes=(*stored.notes, *_notes(unlike, stale, current)))
+    return ResultSet(tuple(rows), results, notes=(*stored.notes, *_notes(unlike, left_out, current)))
 
 
 def rows_of(
@@ -123,36 +124,43 @@ def published_results(rows: Sequence[Task], scored: Collection[str] = ()) -> tup
     return comparable, unlike
 
 
-def own_results(rows: Sequence[Task], results: Sequence[TaskResult]) -> tuple[list[TaskResult], list[TaskResult]]:
-    """The results on disk that were made under these rows' present protocols, and the outdated ones."""
-    wanted = {(row.name, row.protocol) for row in rows}
+def own_results(
+    rows: Sequence[Task], results: Sequence[TaskResult]
+) -> tuple[list[TaskResult], dict[str, list[TaskResult]]]:
+    """The results on disk that stand for these rows under their present protocols, and the others, by the reason."""
+    wanted = {(row.name, row.protocol): row for row in rows}
     of_rows = [result for result in results if (result.task, result.protocol) in wanted]
     scored = {result.task for result in of_rows if result.made_by == "embark"}
     expected = {row.name: {fingerprint_of(row, *part) for part in row.parts} for row in rows if row.name in scored}
 
-    def is_current(result: TaskResult) -> bool:
+    def why_not(result: TaskResult) -> str:
+        if result.made_by != "embark":
+            return fault_of(result, wanted[result.task, result.protocol])
         fingerprints = {record.fingerprint for record in result.records}
         # Beside a paper's scores of the same stages, what must be the same is the row without them.
         plain = {record.loaded.get("stages", {}).get("row") for record in result.records}
-        return result.made_by != "embark" or expected[result.task] in (fingerprints, plain)
+        return "" if expected[result.task] in (fingerprints, plain) else OUTDATED
 
-    return list(filter(is_current, of_rows)), list(filterfalse(is_current, of_rows))
+    left_out = group_values((why_not(result), result) for result in of_rows)
+    return left_out.pop("", []), left_out
 
 
-def _notes(unlike: Sequence[TaskResult], stale: Sequence[TaskResult], current: Sequence[TaskResult]) -> tuple[str, ...]:
+def _notes(
+    unlike: Sequence[TaskResult], left_out: Mapping[str, Sequence[TaskResult]], current: Sequence[TaskResult]
+) -> tuple[str, ...]:
     """Notes on the results that were left out, each with the reason, and on those of other pixels."""
     models = Counter(result.task for result in unlike)
     reasons = {
         "the paper had other data or another measure (embark published errata)": listed(
             [f"{task} of {counted(count, 'model')}" for task, count in models.items()]
         ),
-        "scored under another protocol, or on other data, than the row has now (run again to compare)": _names(stale),
+        **{why: _names(results) for why, results in left_out.items()},
         "the score is not a number": _names([result for result in current if isnan(result.score)]),
     }
-    left_out = [f"left out, because {why}: {names}" for why, names in reasons.items() if names]
+    absent = [f"left out, because {why}: {names}" for why, names in reasons.items() if names]
     cuda = {result.model for result in current if any(record.loaded.get("pixels") for record in result.records)}
     pixels = f"JPEGs decoded and resized on a GPU, not by Pillow: {listed(sorted(cuda))}"
-    return (*left_out, *[pixels] * bool(cuda))
+    return (*absent, *[pixels] * bool(cuda))
 
 
 def _names(results: Sequence[TaskResult]) -> str:

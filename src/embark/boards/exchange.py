@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from embark import published
-from embark.catalogue import check_name, counted, listed
+from embark.catalogue import check_name, counted, group_values, listed
 from embark.models import MODELS
 from embark.results import Results, TaskResult
 from embark.results.exchange import is_mmeb, is_unibench, read_mmeb, read_mteb, read_unibench, write_mteb
+from embark.results.mteb_versions import fault_of
 from embark.results.table import Noted, Row, Score, Table
 from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
 from embark.tasks import under_protocol
-from embark.types import EmbarkError
+from embark.types import EmbarkError, Task
 
 logger = logging.getLogger("embark")
 FEW = 8  # refused files that are named
@@ -61,7 +63,8 @@ def import_results(
     mteb's files tell the model and, by their version, the protocol; for MMEB's, `model` and `protocol` do ("paper", if
     MMEB-V3's code made them); UniBench's frames (a folder, or aggregate.f alone) tell the model, and are the paper's.
     Without a `tool`, the files tell which one made them. A file that is no result of a known task, or only a part of
-    one, is refused with the reason.
+    one, is refused with the reason. A score of an mteb that scored its task otherwise than the row states is marked
+    and stays off boards, with a note that says what to do.
     """
     folder = Path(folder)
     if not (folder.is_dir() or (folder.is_file() and tool in (None, "unibench"))):
@@ -91,7 +94,7 @@ def import_results(
     with ThreadPoolExecutor(WRITERS) as pool:
         written = tuple(pool.map(lambda result: results.write(result, None), read.results))
     more = [f"left out: {len(reasons) - FEW} files more"] if len(reasons) > FEW else []
-    notes = (*results.notes, *(f"left out: {reason}" for reason in reasons[:FEW]), *more)
+    notes = (*results.notes, *_marked(written, tasks), *(f"left out: {reason}" for reason in reasons[:FEW]), *more)
     return Imported(written, read.refused, results.root, notes=notes)
 
 
@@ -118,6 +121,18 @@ def mteb_cache(folder: Path | str) -> Path:
     """The folder that mteb.ResultCache takes to load what `export_mteb` has written to `folder`."""
     folder = Path(folder)
     return folder.parent if folder.name == "results" else folder
+
+
+def _marked(results: Sequence[TaskResult], tasks: Mapping[str, Task]) -> list[str]:
+    """Notes on the results that boards leave out for the version of mteb that made them, by the reason."""
+    rows = {(result.task, result.protocol): tasks[result.task].under(result.protocol) for result in results}
+    by_reason = group_values((fault_of(result, rows[result.task, result.protocol]), result) for result in results)
+    by_reason.pop("", None)
+    return [
+        f"kept off boards: {counted(len(marked), 'result')}, because {why}: "
+        + listed([f"{result.task} of {result.model}" for result in marked], FEW)
+        for why, marked in by_reason.items()
+    ]
 
 
 def _with_errata(result: TaskResult) -> TaskResult:

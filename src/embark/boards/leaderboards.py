@@ -152,7 +152,7 @@ def leaderboard(
     settings = settings or load_settings()
     loaded = load_results(benchmark, tasks, protocol=protocol, published=published, own=own, settings=settings)
     if not loaded.results:
-        raise no_results(benchmark, tasks, protocol, settings)
+        raise no_results(benchmark, tasks, protocol, settings, loaded.notes)
     name = benchmark.name if benchmark else "the chosen tasks"
     rows: Sequence[Task] = loaded.tasks
     if weigh_by is None:
@@ -221,9 +221,13 @@ def shared(tasks: Sequence[Task], models: Sequence[Standing]) -> list[Task]:
 
 
 def no_results(
-    benchmark: str | Benchmark | None, tasks: Tasks, protocol: str | None, settings: Settings
+    benchmark: str | Benchmark | None,
+    tasks: Tasks,
+    protocol: str | None,
+    settings: Settings,
+    notes: Sequence[str] = (),
 ) -> EmbarkError:
-    """The error for a board or analysis without results: the reason, and how to get results."""
+    """The error for a board or analysis without results: the reason, the notes on what there is, how to get results."""
     printed = printed_scores([] if benchmark is None else rows_of(benchmark, tasks))
     if tables := dict.fromkeys(score.table for score in printed if score.protocol == protocol != "paper"):
         commands = " and ".join(f"embark published show '{table}'" for table in tables)
@@ -231,16 +235,17 @@ def no_results(
     on_disk = list(Results(settings.results).all())
     samples = sum(result.sampled for result in on_disk)
     sampled = f" (samples, made with --limit, do not count: {samples})" if samples else ""
+    reasons = "".join(f" {note[:1].upper()}{note[1:].rstrip('.')}." for note in notes)
+    there = f"in {settings.results}{sampled}.{reasons}"
     if benchmark is None:
-        why = f"There are no results for these tasks in {settings.results}{sampled}."
-        return EmbarkError(f"{why} Make some: embark run")
+        return EmbarkError(f"There are no results for these tasks {there} Make some: embark run")
     name = benchmark if isinstance(benchmark, str) else benchmark.name
     advice = f"Make some: embark run -b '{name}'."
     if not printed:
         advice += " Other benchmarks have published ones: embark leaderboard -b 'MIEB(Multilingual)'."
     if len(on_disk) > samples:
         advice += " Results on other tasks are ranked by: embark leaderboard --own."
-    return EmbarkError(f"There are no results for {name} in {settings.results}{sampled}. {advice}")
+    return EmbarkError(f"There are no results for {name} {there} {advice}")
 
 
 def _rule_by_difficulty(loaded: ResultSet, model: str, name: str) -> tuple[list[Task], Rule]:

@@ -13,6 +13,7 @@ from embark.catalogue import group_values, listed
 from embark.models import MODELS
 from embark.results import Results, TaskResult
 from embark.results.exchange import is_mmeb, is_unibench, read_mmeb, read_mteb, read_unibench
+from embark.results.mteb_versions import fault_of
 from embark.types import EmbarkError, Task
 
 UNPUBLISHED = "is published"  # ends the reason where nothing is
@@ -76,9 +77,11 @@ def folder_references(
     references: dict[str, Reference | str] = {}
     for row in rows:
         of_task = [result for result in of_model if result.task == row.name]
-        same = tuple(result for result in of_task if result.protocol == row.protocol)
-        if same:
-            references[row.name] = Reference(same)
+        same = [result for result in of_task if result.protocol == row.protocol]
+        if sound := tuple(result for result in same if not fault_of(result, row)):
+            references[row.name] = Reference(sound)
+        elif same:
+            references[row.name] = fault_of(same[0], row)
         elif of_task:
             protocols = listed(sorted({result.protocol for result in of_task}))
             references[row.name] = f"scored under {protocols} there, and this is under {row.protocol}"

@@ -59,7 +59,8 @@ def import_mteb(folder: From, style: Format = "text", results: ResultsFolder = N
     """Take in mteb's results; leaderboards show them beside yours, as mteb's.
 
     The files tell the model and, by their version, the protocol. One that is no result of a known task, or only a part
-    of one, is left out with the reason.
+    of one, is left out with the reason. Scores of releases of mteb that score a task otherwise than it states are
+    marked, and kept off boards.
 
     \b
     embark import mteb ~/results/openai__clip-vit-base-patch32

@@ -293,7 +293,8 @@ def _load(kind: str, model: str | ModelCard, revision: str | None, loading: Load
             raise EmbarkError(f"{name} has one precision, {card.dtype}; another is for models that run on torch.")
         card = replace(card, dtype=loading.dtype).with_name(lambda name: f"{name} ({loading.dtype})")  # stands apart
     if kind == "embedder" and loading.stored_dtype not in (None, card.stored):  # a name of its own for its results
-        card = replace(card, stored=loading.stored_dtype).called(f"{card.name} ({loading.stored_dtype} vectors)")
+        stored = cast(Any, loading.stored_dtype)  # checked by Loading
+        card = replace(card, stored=stored).called(f"{card.name} ({stored} vectors)")
     pixels = card.pixels if loading.pixels == "auto" else loading.pixels
     card = replace(card, pixels="pillow")
     devices = _devices(loader, card, loading)

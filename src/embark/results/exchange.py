@@ -19,10 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from embark.catalogue import listed
+from embark.catalogue import counted, listed
 from embark.models import MODELS
 from embark.paths import component
 from embark.results import OURS, Record, Results, TaskResult
+from embark.results.mteb_versions import agrees, fault
 from embark.types import EmbarkError, ModelCard, Task
 
 UNKNOWN = (float("nan"), float("nan"))  # neither tools nor papers have intervals
@@ -136,27 +137,34 @@ def _mteb_result(path: Path, content: dict[str, Any], tasks: Mapping[str, Task])
         raise _Refused("it has not the layout of mteb's results (since 1.11)")
     task = _row(content["task_name"], tasks)
     entries = {(split, entry["hf_subset"]): entry for split, several in content["scores"].items() for entry in several}
-    versions = {entry.get("mteb_version") or content.get("mteb_version") or "" for entry in entries.values()}
-    majors = {number for version in versions for number in re.findall(r"(?:^|-)(\d+)\.", version)}
+    versions = {part: entry.get("mteb_version") or content.get("mteb_version") or "" for part, entry in entries.items()}
+    stated = ", ".join(sorted({version for version in versions.values() if version}))
+    majors = {number for version in versions.values() for number in re.findall(r"(?:^|-)(\d+)\.", version)}
     protocol = _protocol(task, majors)
+    row = task.under(protocol)
     model, revision = _model(path.parent)
-    version = ", ".join(sorted(versions))
     warnings = _differences(task, str(content.get("dataset_revision", "")))
     parts = _parts(task, entries)
     if majors == {"2"} and list(parts) != task.parts:
         warnings = (*warnings, AGGREGATE)
     records = []
     for (split, subset), entry in parts.items():
+        version = versions[split, entry["hf_subset"]] or stated
         measures = _numbers(entry)
         name = task.metric if task.metric in measures or task.family != MTEB else "main_score"
         if name not in measures:
             raise _Refused(f"it has no {task.metric} for {split}, {subset}, which {task.name} is scored by")
         value = _score(measures[name], f"{name} for {split}, {subset}")
         notes = [f"its main_score, which mteb defines as {task.metric}"] * (name == "main_score")
+        measures.pop("main_score", None)
+        if why := fault(row, version):
+            notes.append(why)  # boards leave the score out
+        elif wrong := [name for name in measures if not agrees(row, version, name)]:
+            notes.append(f"without {counted(len(wrong), 'measure')} that mteb {version} scores otherwise than the task")
+            measures = {name: number for name, number in measures.items() if name not in wrong}
         record = Record(
             model, revision, task.name, split, subset, task.subsets.get(subset, task.languages), task.metric, value,
-            UNKNOWN, {name: number for name, number in measures.items() if name != "main_score"}, f"mteb {version}",
-            "mteb", versions={"mteb": version}, warnings=(*warnings, *notes),
+            UNKNOWN, measures, f"mteb {version}", "mteb", versions={"mteb": version}, warnings=(*warnings, *notes),
         )  # fmt: skip
         records.append(record)
     score = fmean(record.score for record in records)

@@ -104,7 +104,7 @@ def report(
         benchmark = get_benchmark(benchmark)
     loaded = load_results(benchmark, tasks, protocol=protocol, published=published, settings=settings)
     if not loaded.results:
-        raise no_results(benchmark, tasks, protocol, settings)
+        raise no_results(benchmark, tasks, protocol, settings, loaded.notes)
     chosen, absent = _choose(loaded, models)
     name = benchmark.name if benchmark else "chosen tasks"
     if not chosen:
@@ -112,7 +112,7 @@ def report(
         raise EmbarkError(f"{listed(absent)} has no scores on {name} in {settings.results}. Make them: {command}")
     board = rank_models(loaded.tasks, chosen, benchmark.rule if benchmark else DEFAULT_RULE)
     if not board.entries:  # scores that are not numbers
-        raise no_results(benchmark, tasks, protocol, settings)
+        raise no_results(benchmark, tasks, protocol, settings, loaded.notes)
     return _composed(Reported(name, benchmark is not None, loaded, board, absent))
 
 
