@@ -420,8 +420,16 @@ def _result(content: dict[str, Any], path: Path) -> TaskResult:
         **names, dataset_revision=_words(content["dataset_revision"]), records=tuple(records),
         score=_number(top["score"]), interval=_bounds(top["interval"]), date=_number(content["date"]), path=path,
         protocol=_words(top.get("protocol", "paper")), made_by=_words(top.get("made_by", "embark")),
-        row=from_json(top["row"]) if "row" in top else None, checksum=_words(top.get("outcomes", "")),
+        row=_row(top["row"], names["task"]) if "row" in top else None, checksum=_words(top.get("outcomes", "")),
     )  # fmt: skip
+
+
+def _row(content: dict[str, Any], task: str) -> Task:
+    """The row that a file states, of the task that the file is about."""
+    row = from_json(content)
+    if row.name != task:
+        raise ValueError(f"its row is of another task, {row.name}")
+    return row
 
 
 def _number(value: object) -> float:

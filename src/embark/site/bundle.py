@@ -136,7 +136,7 @@ def _boards(
                 raise
     covered = any(scored <= {*benchmark.tasks} for benchmark in BENCHMARKS.values())
     if wanted is None and scored and not covered:
-        yield OWN, leaderboard(tasks=list(known_tasks(own).values()), published=False, settings=settings)
+        yield OWN, leaderboard(tasks=list(known_tasks(own, settings.home).values()), published=False, settings=settings)
 
 
 def _prepare(folder: Path) -> None:
