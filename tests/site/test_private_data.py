@@ -22,13 +22,11 @@ from typer.testing import CliRunner
 
 import embark
 from embark.cli import app
-from embark.data import readers
-from embark.data.fetch import Hub
 from embark.results import CHECKSUM, META, OURS, Results, _checksum
-from embark.results.task_rows import from_json
+from embark.results.task_rows import from_json, known_tasks
 from embark.run.score import fingerprint_of
 from embark.settings import load_settings
-from embark.types import EmbarkError, Task
+from embark.types import ClaimedTask, EmbarkError, Task
 from hub import FakeHub, parquet, png
 
 CANARY = "CANARY7f3"
@@ -219,3 +217,203 @@ def test_a_row_of_a_result_opens_nothing(
         )
     has_nothing(private, written(tmp_path / "page"), words)
 
+
+
+def test_the_same_results_show_their_pictures_to_whoever_ran_the_task(
+    private: Path, hostile: Path, tiny: embark.Encoder, tmp_path: Path
+) -> None:
+    """The control: their owner's home knows the row; and any home that names the folder again, where nothing is embedded."""
+    own = said("site", tmp_path / "page", "--own", "--results", hostile, "--home", tmp_path / "stranger")
+    assert any("/media/" in name for name in written(tmp_path / "page")), own
+    settings = load_settings(tmp_path / "home", hostile)
+    page = embark.export_site(tmp_path / "later", published=False, settings=settings)
+    assert "run --folder" in items(page.folder, "photosRetrieval")["note"]
+    run = embark.evaluate(tiny, embark.folder_task(private / "photos"), settings=settings, show_progress=False)
+    assert run.computed == 1  # zero-shot classification, which had no score yet
+    page = embark.export_site(tmp_path / "later", published=False, settings=settings)
+    assert items(page.folder, "photosRetrieval")["note"] == ""
+    assert any("/media/" in name for name in written(page.folder))
+
+
+def items(page: Path, task: str) -> dict[str, Any]:
+    """The gallery of a task."""
+    [path] = (page / "data" / "items").glob(f"{task.lower()}-*.js")
+    return dict(json.loads(path.read_text().removeprefix("embark(...").removesuffix(");\n"))[1])
+
+
+def test_a_known_name_with_another_folder_opens_neither(
+    private: Path, hostile: Path, tiny: embark.Encoder, tmp_path: Path, pictures: Callable[..., Path]
+) -> None:
+    """A stranger's row of the name of a task that this home has run; the home's own row stays, and it alone is read."""
+    settings = load_settings(tmp_path / "home", hostile)
+    mine = embark.folder_task(pictures("photos"), kinds="retrieval")
+    embark.evaluate(tiny, mine, settings=load_settings(settings.home, tmp_path / "mine"), show_progress=False)
+    for path in hostile.glob("*/*/photosRetrieval.json"):
+        content = json.loads(path.read_bytes())
+        content["date"] = 1e12
+        path.write_text(json.dumps(content))
+        rewrite(path, CHANGES["any revision"], private)
+    with watched(private):
+        said("site", tmp_path / "page", "--own", "--results", hostile, "--home", settings.home)
+    has_nothing(private, written(tmp_path / "page"))
+
+
+def test_a_name_of_the_catalogue_is_not_taken(private: Path, hostile: Path, tmp_path: Path) -> None:
+    [path] = hostile.glob("*/*/photosRetrieval.json")
+    rewrite(path, lambda row, private: row.update(name="PocketFlagZeroShot"), private)
+    results = Results(hostile)
+    assert list(results.all()) == []
+    assert "its row is of another task" in results.notes[0]
+
+
+def test_no_results_folder_rewrites_what_this_home_has_run(private: Path, hostile: Path, tmp_path: Path) -> None:
+    """Rows of homes are found by all that they say: a row that says anything else is another."""
+    home = tmp_path / "stranger"
+    [result] = Results(hostile).all()
+    assert result.row is not None
+    own = known_tasks([result], home)["photosRetrieval"]
+    assert type(own) is Task
+    for change in (
+        {"columns": {"image": "file", "text": "label"}},
+        {"options": {**result.row.options, "allow_outside": True}},
+        {"reader": "labelled"},
+        {"source": replace(result.row.source, files={"test": ("other.csv",)})},
+        {"source": replace(result.row.source, id=f"{result.row.source.id}/")},
+        {"source": replace(result.row.source, id=result.row.source.id.upper())},
+        {"source": replace(result.row.source, revision="1")},
+    ):
+        claimed = replace(result, row=replace(result.row, **change))
+        assert type(known_tasks([claimed], home)["photosRetrieval"]) is ClaimedTask, change
+    for path in (home / "tasks").iterdir():  # a file of the home under the name of another row
+        path.write_text(path.read_text().replace("photos", "secret"))
+    assert type(known_tasks([result], home)["photosRetrieval"]) is ClaimedTask
+
+
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "report": ("report", "--own", "-o", "{out}"),
+    "show": ("show", "photosRetrieval"),
+    "results": ("leaderboard", "-t", "photosRetrieval"),
+    "compare": ("compare", "test/tiny", "test/tiny@1"),
+    "diagnose ark": ("diagnose", "ark", "-m", "embark/handmade", "-t", "photosRetrieval", "--out", "{out}"),
+    "diagnose omni": ("diagnose", "omni", "-m", "embark/handmade", "-t", "photosRetrieval", "--out", "{out}"),
+    "verify": ("verify", "-m", "embark/handmade", "-t", "photosRetrieval", "--against", "{results}"),
+    "truncate": ("analyze", "truncate", "-m", "embark/handmade", "-t", "photosRetrieval", "--embed"),
+    "geometry": ("analyze", "geometry", "-m", "embark/handmade", "-t", "photosRetrieval", "--embed"),
+    "confusion": ("analyze", "confusion", "-t", "photosRetrieval"),
+    "ranked": ("export", "ranked", "{out}", "-m", "embark/handmade", "-t", "photosRetrieval"),
+    "inputs": ("export", "inputs", "{out}", "--for", "caption", "-t", "photosRetrieval"),
+    "vectors": ("vectors", "export", "{out}/v.parquet", "-m", "embark/handmade", "-t", "photosRetrieval"),
+    "vectors in": ("vectors", "import", "{results}/v.parquet", "-t", "photosRetrieval", "--model-name", "me/mine"),
+    "flips": ("compare", "test/tiny", "test/tiny@1", "--show", "photosRetrieval"),
+    "run": ("run", "-m", "embark/handmade", "-t", "photosRetrieval"),
+    "plan": ("plan", "-m", "embark/handmade", "-t", "photosRetrieval"),
+    "fetch": ("fetch", "-t", "photosRetrieval"),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_command_opens_what_a_result_names(
+    name: str, private: Path, hostile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EMBARK_RESULTS", str(hostile))
+    monkeypatch.setenv("EMBARK_HOME", str(tmp_path / "home"))
+    filled = [word.format(out=tmp_path / "out", results=hostile) for word in COMMANDS[name]]
+    with watched(private):
+        words = said(*filled)
+    assert "No such option" not in words
+    assert "Missing option" not in words
+    has_nothing(private, written(tmp_path / "out") if (tmp_path / "out").is_dir() else {}, words)
+
+
+def test_no_row_of_a_result_asks_a_hub(
+    private: Path, hostile: Path, hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a private data set, with the user's token, nor an address."""
+    monkeypatch.setenv("HF_TOKEN", hub.token)
+    monkeypatch.setenv("EMBARK_RESULTS", str(hostile))
+    commit = hub.add("alice/private", {"test.parquet": parquet({"file": [png()], "caption": [CANARY]})})
+    [path] = hostile.glob("*/*/photosRetrieval.json")
+    for id in ("alice/private", f"{hub.endpoint}/datasets/alice/private"):
+        for revision in (commit, "main"):
+            rewrite(path, of_source(id=id, revision=revision, files={"test": ["test.parquet"]}), private)
+            for command in (
+                ("site", str(tmp_path / "page"), "--own", "--with-media"), ("show", "photosRetrieval"),
+                ("analyze", "truncate", "-m", "embark/handmade", "-t", "photosRetrieval", "--embed"),
+                ("verify", "-m", "test/tiny", "-t", "photosRetrieval", "--against", str(hostile)),
+            ):  # fmt: skip
+                words = said(*command)
+                assert hub.requests == [], command
+                assert CANARY not in words
+    has_nothing(private, written(tmp_path / "page"))
+
+
+def test_links_in_a_results_folder_lead_nowhere(
+    private: Path, hostile: Path, scored: embark.Settings, tmp_path: Path
+) -> None:
+    """Outcomes, cards, results and reports that are links to files elsewhere; and a pipe, which is not waited for."""
+    [result] = hostile.glob("*/*/photosRetrieval.json")
+    content = json.loads(result.read_bytes())
+    del content[OURS]["outcomes"], content[OURS][CHECKSUM]
+    result.write_text(json.dumps(content))
+    for path, target in (
+        (result.with_suffix(".parquet"), private / "private.parquet"),
+        (result.with_name(META), private / "card.json"),
+        (result.with_name("Other.json"), private / "credentials.json"),
+    ):
+        path.unlink(missing_ok=True)
+        path.symlink_to(target)
+    card = {OURS: {"name": CANARY, "revision": "1", "loader": "functions", "modalities": ["text"]}}
+    (private / "card.json").write_text(json.dumps(card))
+    report = {"date": 1.0, "title": CANARY, "sentences": [CANARY], "sections": []}
+    (private / "report.json").write_text(json.dumps(report))
+    (hostile / "reports").mkdir()
+    (hostile / "reports" / "one.json").symlink_to(private / "report.json")
+    (hostile / "models").symlink_to(private)
+    os.mkfifo(hostile / "reports" / "pipe.json")
+    with watched(private):
+        words = said("site", tmp_path / "page", "--own", "--results", hostile, "--home", tmp_path / "home")
+        words += said("show", "test/tiny")
+    has_nothing(private, written(tmp_path / "page"), words)
+    result.with_suffix(".parquet").unlink()
+    os.mkfifo(result.with_suffix(".parquet"))
+    said("site", tmp_path / "page", "--own", "--results", hostile, "--home", tmp_path / "home")
+
+
+def test_a_page_that_is_served_opens_nothing_either(
+    private: Path, hostile: Path, tmp_path: Path, served: Callable[..., dict[str, bytes]]
+) -> None:
+    with watched(private):
+        files = served(with_media=True, settings=load_settings(tmp_path / "home", hostile))
+    assert any("/items/photosretrieval" in name for name in files)
+    has_nothing(private, files)
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, bytes]]:
+    """Serves a page and gets every file of it."""
+
+    def get(**options: Any) -> dict[str, bytes]:
+        server = embark.serve(port=0, **options)
+        Thread(target=server.serve_forever, daemon=True).start()
+        files = {}
+        for path in server.page.rglob("*"):
+            if path.is_file() and path.suffix != ".js" or "data" in path.parts:
+                name = f"/{path.relative_to(server.page).as_posix()}"
+                with closing(HTTPConnection("127.0.0.1", server.server_address[1], timeout=30)) as connection:
+                    connection.request("GET", name)
+                    files[name] = connection.getresponse().read()
+        server.shutdown()
+        server.server_close()
+        return files
+
+    return get
+
+
+@pytest.mark.slow
+def test_a_real_process_shows_nothing_private(private: Path, hostile: Path, tmp_path: Path) -> None:
+    [path] = hostile.glob("*/*/photosRetrieval.json")
+    rewrite(path, credentials, private)
+    words = [sys.executable, "-m", "embark", "site", str(tmp_path / "page"), "--own", "--with-media"]
+    words += ["--results", str(hostile), "--home", str(tmp_path / "home")]
+    ran = subprocess.run(words, capture_output=True, text=True, check=True)
+    has_nothing(private, written(tmp_path / "page"), ran.stdout + ran.stderr)
