@@ -22,10 +22,12 @@ from typer.testing import CliRunner
 
 import embark
 from embark.cli import app
+from embark.data.fetch import Hub
 from embark.results import CHECKSUM, META, OURS, Results, _checksum
 from embark.results.task_rows import from_json, known_tasks
 from embark.run.score import fingerprint_of
 from embark.settings import load_settings
+from embark.site.thumbnails import may_show
 from embark.types import ClaimedTask, EmbarkError, Task
 from hub import FakeHub, parquet, png
 
@@ -303,7 +305,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "ranked": ("export", "ranked", "{out}", "-m", "embark/handmade", "-t", "photosRetrieval"),
     "inputs": ("export", "inputs", "{out}", "--for", "caption", "-t", "photosRetrieval"),
     "vectors": ("vectors", "export", "{out}/v.parquet", "-m", "embark/handmade", "-t", "photosRetrieval"),
-    "vectors in": ("vectors", "import", "{results}/v.parquet", "-t", "photosRetrieval", "--model-name", "me/mine"),
+    "vectors in": ("vectors", "import", "{results}/v.parquet", "-t", "photosRetrieval", "--as", "me/mine"),
     "flips": ("compare", "test/tiny", "test/tiny@1", "--show", "photosRetrieval"),
     "run": ("run", "-m", "embark/handmade", "-t", "photosRetrieval"),
     "plan": ("plan", "-m", "embark/handmade", "-t", "photosRetrieval"),
@@ -417,3 +419,118 @@ def test_a_real_process_shows_nothing_private(private: Path, hostile: Path, tmp_
     words += ["--results", str(hostile), "--home", str(tmp_path / "home")]
     ran = subprocess.run(words, capture_output=True, text=True, check=True)
     has_nothing(private, written(tmp_path / "page"), ran.stdout + ran.stderr)
+
+
+# ── data of the hub ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+FREE = "---\nlicense: cc-by-4.0\n---\n"
+CARDS = {
+    "non-commercial": "---\nlicense: cc-by-nc-4.0\n---\n",
+    "no derivatives": "---\nlicense: cc-by-nd-4.0\n---\n",
+    "unknown": "---\nlicense: unknown\n---\n",
+    "other": "---\nlicense: other\nlicense_name: mine\n---\n",
+    "one of two": "---\nlicense: [mit, cc-by-nc-4.0]\n---\n",
+    "a restricted use": "---\nlicense: openrail\n---\n",
+    "no license": "# Pages\n\nlicense: mit\n",
+    "gated": FREE,
+    "private": FREE,
+    "silent": FREE,
+}
+
+
+def hub_task(hub: FakeHub, kind: str, card: str) -> Task:
+    """A data set of pictures, captions and classes that has the canary in all of them."""
+    columns = {
+        "image": [png(color) for color in COLORS],
+        "text": [f"a {color} page of {CANARY}" for color in COLORS],
+        "label": [0, 1, 2],
+    }
+    table = parquet(columns, classes={"label": [f"{CANARY} {color}" for color in COLORS]})
+    hub.add("owner/pages", {"test.parquet": table}, card=card)
+    return embark.task("owner/pages", kind, {"image": "image", "text" if kind == "retrieval" else "label":
+                                             "text" if kind == "retrieval" else "label"})  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CARDS)
+@pytest.mark.parametrize("kind", ["retrieval", "zeroshot"])
+def test_hub_data_that_are_not_known_to_be_free_show_ids_and_scores(
+    name: str, kind: str, hub: FakeHub, tiny: embark.Encoder, tmp_path: Path, served: Callable[..., dict[str, bytes]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("HF_TOKEN", hub.token)
+    if name in ("gated", "private", "silent"):
+        getattr(hub, name).add("owner/pages")
+    task = hub_task(hub, kind, CARDS[name])
+    settings = load_settings(tmp_path / "home", tmp_path / "results")
+    run = embark.evaluate(tiny, [task], settings=settings, show_progress=False)
+    assert run.results, run.notes
+    asked = len(hub.requests)
+    page = embark.export_site(tmp_path / "page", published=False, settings=settings)
+    files = written(page.folder) | (served(settings=settings) if kind == "retrieval" else {})
+    embark.report(published=False, settings=settings).write(tmp_path / "report")
+    files |= written(tmp_path / "report")
+    for path, content in files.items():
+        assert CANARY.encode() not in content, path
+        assert "/media/" not in path
+    gallery = items(page.folder, task.name)
+    assert gallery["items"]
+    assert gallery["items"][0]["id"]
+    assert "free" in gallery["note"]
+    assert len(hub.requests) == asked  # a page asks nobody
+    shown = embark.export_site(tmp_path / "all", published=False, with_media=True, settings=settings)
+    assert any("/media/" in path for path in written(shown.folder))
+
+
+def test_free_hub_data_are_shown_without_a_network(hub: FakeHub, tiny: embark.Encoder, tmp_path: Path) -> None:
+    settings = load_settings(tmp_path / "home", tmp_path / "results")
+    task = hub_task(hub, "zeroshot", FREE)
+    embark.evaluate(tiny, [task], settings=settings, show_progress=False)
+    hub.close()
+    page = embark.export_site(tmp_path / "page", published=False, settings=settings)
+    assert any("/media/" in path for path in written(page.folder))
+    assert items(page.folder, task.name)["items"][0]["label"].startswith(CANARY)
+    for path in (settings.home / "hub").glob("*/terms-*.json"):
+        path.unlink()  # as an earlier version left it: nobody knows
+    again = embark.export_site(tmp_path / "page", published=False, settings=settings)
+    assert not any("/media/" in path for path in written(again.folder))
+
+
+def test_fetching_again_records_the_terms_of_what_is_here(hub: FakeHub, tmp_path: Path) -> None:
+    settings = load_settings(tmp_path / "home", tmp_path / "results")
+    task = hub_task(hub, "zeroshot", FREE)
+    embark.fetch([task], settings=settings, show_progress=False)
+    [terms] = (settings.home / "hub").glob("*/terms-*.json")
+    terms.write_text("{")
+    embark.fetch([task], settings=settings, show_progress=False)
+    assert json.loads(terms.read_text()) == {"licenses": ["cc-by-4.0"], "open": True}
+    asked = len(hub.requests)
+    embark.fetch([task], settings=settings, show_progress=False)
+    assert len(hub.requests) == asked
+
+
+def test_a_row_s_own_words_make_no_data_free(hub: FakeHub, tmp_path: Path) -> None:
+    """Nor do they hide what the card forbids: both must say it."""
+    settings = load_settings(tmp_path / "home", tmp_path / "results")
+    task = hub_task(hub, "zeroshot", CARDS["non-commercial"])
+    assert not may_show(replace(task, source=replace(task.source, license="mit")), Hub(settings))
+    free = hub_task(hub, "zeroshot", FREE)
+    assert may_show(free, Hub(settings))
+    assert not may_show(replace(free, source=replace(free.source, license="CC BY-NC 4.0")), Hub(settings))
+
+
+def test_warnings_name_items_of_the_hub_by_their_ids(hub: FakeHub, tiny: embark.Encoder, tmp_path: Path) -> None:
+    """A text of the data would get into results, and onto pages."""
+    columns = {"image": [*map(png, COLORS), b"torn"], "text": [f"a {color} {CANARY}" for color in (*COLORS, "torn")]}
+    hub.add("owner/pages", {"test.parquet": parquet(columns)}, card=CARDS["unknown"])
+    task = replace(
+        embark.task("owner/pages", "retrieval", {"query_text": "text", "corpus_image": "image", "corpus_text": "text"}),
+        unreadable="skip",
+    )
+    settings = load_settings(tmp_path / "home", tmp_path / "results")
+    model = embark.encoder(
+        text=lambda texts: [[1.0, 2.0]] * len(texts), image=lambda images: [[1.0, 2.0]] * len(images), name="test/both"
+    )
+    run = embark.evaluate(model, [task], settings=settings, show_progress=False)
+    assert "left out 1 unreadable items: document 'image+text-00003'" in " ".join(run.results[0].warnings), run.notes
+    page = embark.export_site(tmp_path / "page", published=False, settings=settings)
+    assert not [path for path, content in written(page.folder).items() if CANARY.encode() in content]
