@@ -109,7 +109,8 @@ def export_mteb(
     own = [result for result in results.all() if result.made_by == "embark"]
     for note in results.notes:
         logger.warning("%s", note)
-    protocols = {task.name: task.protocol for task in under_protocol(protocol, list(known_tasks(own, settings.home).values()))}
+    known = list(known_tasks(own, settings.home).values())
+    protocols = {task.name: task.protocol for task in under_protocol(protocol, known)}
     chosen = [result for result in own if result.protocol == protocols.get(result.task, "paper")]
     if not chosen:
         raise EmbarkError(f"There are no results of yours under that protocol in {results.root}. Make some: embark run")

@@ -1,9 +1,9 @@
 """Files of hub datasets at a pinned revision: huggingface_hub downloads them into its own cache, and we verify them.
 
 `home/hub/<id>` holds answers of the hub: `<commit>.json` lists the files of a commit, `terms-<commit>.json` has what it
-says of license and access (`embark.data.terms`), `ref-<branch>.json` names a branch's commit, and `verified.jsonl` has the state of each file when its content was last verified: a file in another
-state is verified before it is used. A folder `<commit>` in it has files that an earlier version of embark downloaded;
-they are used, too.
+says of license and access (`embark.data.terms`), `ref-<branch>.json` names a branch's commit, and `verified.jsonl` has
+the state of each file when its content was last verified: a file in another state is verified before it is used. A
+folder `<commit>` in it has files that an earlier version of embark downloaded; they are used, too.
 """
 
 from __future__ import annotations

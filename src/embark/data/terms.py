@@ -46,9 +46,7 @@ def read_terms(info: Any) -> Terms | None:
 def are_free(licenses: Iterable[str]) -> bool:
     """Whether there are licenses, and all are known to be free; "A (pictures), B (names)" are two."""
     names = [
-        name.strip()
-        for text in licenses
-        for name in re.split(r"[,;]| and ", re.sub(r"\([^)]*\)", "", text.lower()))
+        name.strip() for text in licenses for name in re.split(r"[,;]| and ", re.sub(r"\([^)]*\)", "", text.lower()))
     ]
     return bool(names) and all(name in _free() for name in names)
 

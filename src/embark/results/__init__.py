@@ -248,7 +248,7 @@ class Results:
                 yield result
 
     def files(self) -> list[Path]:
-        """The files of scores and cards: of folders that are here, as links to others would list a stranger's choice."""
+        """The files of scores and cards; folders that are links to elsewhere are not looked into."""
         models = _folders(self.root, self.root)
         revisions = [revision for model in models for revision in _folders(model, self.root)]
         return sorted(path for revision in revisions for path in revision.glob("*.json"))
@@ -400,8 +400,8 @@ def _folders(folder: Path, root: Path) -> list[Path]:
 
 
 def _require_own(path: Path) -> None:
-    """Raise an error for a file that is none, as a pipe would be waited for, or that a link out of the results leads to:
-    a stranger's folder may have links to whatever is on this machine.
+    """Raise an error for a pipe, which would be waited for, and for a link that leads out of the results: a stranger's
+    folder may have links to whatever is on this machine.
     """
     if leads_out(path, path.parents[2]):
         raise Damaged(path, "it is a link, or behind one, that leads out of the results: put the file itself there")

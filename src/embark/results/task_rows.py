@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from embark.catalogue import Catalogue
 from embark.data.atomic import atomically
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 TUPLES = ("modalities", "labels", "templates", "notes")  # which JSON has as lists
 DESCRIBING = ("family", "category", "tags", "chance", "notes", "rows", "pools", "license", "reference")  # no score
+Row = TypeVar("Row", Task, ClaimedTask, Source, Pool, Style)
 LEVELS = 12  # of lists and tables within one another
 
 
@@ -89,7 +90,7 @@ def _with_variants(rows: Mapping[str, Task]) -> Task:
     return replace(row, variants=variants)
 
 
-def _checked(value: Any) -> Any:
+def _checked(value: Row) -> Row:
     """A row, source, pool or style, if its fields are of the types that it declares; else a TypeError."""
     for spec in fields(value):
         if not KINDS[spec.type](getattr(value, spec.name)):

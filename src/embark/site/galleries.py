@@ -45,8 +45,8 @@ LARGE = 100_000  # items of a part that are not read for a page
 IN_MEMORY = 5_000  # items of a side that are held, so that they are hashed once
 GOLD = 3  # right documents that are shown
 HIDDEN = (
-    "Shown are ids and scores: it is not recorded that these data are free. Their card must state a free license, and the "
-    "hub must give them to everybody; embark fetch records it, and embark site --with-media shows them all the same."
+    "Shown are ids and scores: it is not known that these data are free. Their card must state a free license, and the "
+    "hub give them to everybody (embark fetch records both); embark site --with-media shows them all the same."
 )
 
 
