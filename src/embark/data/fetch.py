@@ -122,7 +122,7 @@ class Hub:
         with suppress(EmbarkError, Refused, TemporaryFailure):
             commit = self.resolve(id, revision)
             path = self._folder(id) / f"terms-{commit}.json"
-            with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
+            with suppress(OSError, ValueError, TypeError, KeyError):  # one that is damaged is asked for again
                 stored = json.loads(path.read_bytes())
                 return Terms(tuple(map(str, stored["licenses"])), stored["open"] is True)
             if not self.offline and not self._unreachable:
