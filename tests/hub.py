@@ -18,9 +18,11 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import yaml
 from PIL import Image
 
 from embark.data.fetch import Hub
+from embark.data.layout import card_head
 from embark.settings import load_settings
 from local_server import LocalServer, QuietHandler
 
@@ -45,6 +47,8 @@ class FakeHub(LocalServer):
         self.corrupt = 0
         self.sent = 0  # bytes of files
         self.gated: set[str] = set()
+        self.private: set[str] = set()
+        self.silent: set[str] = set()  # of which the hub does not tell who may get them
         self.token = "secret"
         self.next_pages = ""  # another address that listings go on at; else our own
         self.retry_after = "0"
@@ -111,7 +115,7 @@ class Handler(QuietHandler):
         if held is None:
             self._answer(404, b"revision not found", {"X-Error-Code": "RevisionNotFound"})
         elif what == "revision":
-            self._json({"id": id, "sha": sha})
+            self._json({"id": id, "sha": sha} | self._terms(id, held))
         else:
             folders = sorted({path.rpartition("/")[0] for path in held} - {""})
             rows = [{"type": "directory", "path": path, "size": 0, "oid": "0" * 40} for path in folders]
@@ -121,6 +125,13 @@ class Handler(QuietHandler):
             page = f"/api/datasets/{id}/tree/{revision}?recursive=true&cursor={end}"
             link = f'<{self.hub.next_pages or self.hub.endpoint}{page}>; rel="next"'
             self._json(rows[cursor:end], {"Link": link} if more else {})
+
+    def _terms(self, id: str, held: Mapping[str, bytes]) -> dict[str, Any]:
+        """What a hub says of access and of the card."""
+        if id in self.hub.silent:
+            return {}
+        head = yaml.safe_load(card_head(held.get("README.md", b"").decode())) or {}
+        return {"gated": "auto" if id in self.hub.gated else False, "private": id in self.hub.private, "cardData": head}
 
     def _resolve(self, id: str, revision: str, path: str) -> None:
         held = self.hub.data.get((id, revision), {})

@@ -61,6 +61,11 @@ def inside(folder: Path, relative: str) -> Path:
     return folder / path
 
 
+def leads_out(path: Path, folder: Path) -> bool:
+    """Whether what stands under a path of a folder is elsewhere, because it is a link or lies behind one."""
+    return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
 def relative_path(path: str, owner: str) -> str:
     """A path that a hub or an archive (`owner`, for the message) names, if it stays inside whatever it is put into."""
     parts = PurePosixPath(path).parts

@@ -42,18 +42,18 @@ def results(tiny: embark.Encoder, pictures: Callable[..., Path]) -> list[TaskRes
 
 
 def test_own_rows_are_known_beside_the_catalogue(results: list[TaskResult]) -> None:
-    known = known_tasks(results)
+    known = known_tasks(results, load_settings().home)
     assert list(known) == [*TASKS, "PagesRetrieval"]
     row = known["PagesRetrieval"]
     assert (row.protocol, row.metric) == ("paper", "hit_rate_at_1")
     assert (row.under("other").protocol, row.under("other").metric) == ("other", "ndcg_at_10")
 
 
-def test_the_newest_row_is_the_present_one(results: list[TaskResult]) -> None:
+def test_the_newest_row_is_the_present_one(results: list[TaskResult], tmp_path: Path) -> None:
     [paper] = [result for result in results if result.row and result.protocol == "paper"]
     assert paper.row is not None
     newer = replace(paper, date=paper.date + 1, row=replace(paper.row, category="Pages"))
     for order in ([paper, newer], [newer, paper]):
-        assert known_tasks(order)["PagesRetrieval"].category == "Pages"
+        assert known_tasks(order, tmp_path)["PagesRetrieval"].category == "Pages"
     other = [result for result in results if result.protocol == "other"]
-    assert known_tasks(other)["PagesRetrieval"].protocol == "other"  # all that is known of it
+    assert known_tasks(other, tmp_path)["PagesRetrieval"].protocol == "other"  # all that is known of it

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import embark
 from embark.cli import app
+from embark.data.fetch import Hub
 from embark.site import galleries
 from embark.site.board_data import board_data
 from embark.site.bundle import STATIC
@@ -162,13 +163,16 @@ def test_data_that_are_too_large_are_not_read(
     assert gallery["flips"][0]["count_a"] > 0
 
 
-def test_only_free_licenses_are_shown_unless_media_are_wanted() -> None:
+def test_only_free_licenses_are_shown_unless_media_are_wanted(tmp_path: Path) -> None:
     task = TASKS["PocketFlagCapital"]
-    assert may_show(task)
+    hub = Hub(embark.load_settings(tmp_path, offline=True))
+    assert may_show(task, hub)
     for license in ("", "not specified", "CC-BY-NC-4.0", "CC-BY-4.0 over ImageNet terms", "mit, research only"):
-        assert not may_show(replace(task, source=replace(task.source, license=license))), license
-    assert may_show(replace(task, source=replace(task.source, license="CC-BY-4.0")))
-    assert may_show(replace(task, name="my own", source=replace(task.source, license="")))
+        assert not may_show(replace(task, source=replace(task.source, license=license)), hub), license
+    assert may_show(replace(task, source=replace(task.source, license="CC-BY-4.0")), hub)
+    own = replace(task, name="my own", reader="paired", source=replace(task.source, license=""))
+    assert may_show(replace(own, source=replace(own.source, id=str(tmp_path))), hub)
+    assert not may_show(replace(own, source=replace(own.source, id="owner/pages")), hub)
 
 
 def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:

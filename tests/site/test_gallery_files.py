@@ -51,7 +51,7 @@ def test_a_gallery_that_kills_its_process_costs_itself_alone(
 ) -> None:
     allow_two_processes(monkeypatch)
     results = list(Results(scored.results).all())
-    first, second = (known_tasks(results)[name] for name in sorted({result.task for result in results}))
+    first, second = (known_tasks(results, scored.home)[name] for name in sorted({result.task for result in results}))
     with GalleryFiles(tmp_path / "page", False, scored, 2) as galleries:
         galleries.add(first, [Deadly()])  # type: ignore[list-item]
         galleries.add(second, [result for result in results if result.task == second.name])

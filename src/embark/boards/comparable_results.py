@@ -66,9 +66,10 @@ def load_results(
     """
     if not (published or own):
         raise EmbarkError("Neither published nor own results were asked for: choose one of them, or both.")
-    stored = Results((settings or load_settings()).results)
+    settings = settings or load_settings()
+    stored = Results(settings.results)
     on_disk = list(stored.all()) if own else []
-    rows = rows_of(benchmark, tasks, protocol, known_tasks(on_disk))
+    rows = rows_of(benchmark, tasks, protocol, known_tasks(on_disk, settings.home))
     current, left_out = own_results(rows, on_disk)
     printed, unlike = published_results(rows, {result.task for result in current}) if published else ([], [])
     results = (*printed, *mark_commits(current))

@@ -69,8 +69,9 @@ def import_results(
     folder = Path(folder)
     if not (folder.is_dir() or (folder.is_file() and tool in (None, "unibench"))):
         raise EmbarkError(f"There is no folder {folder}.")
-    results = Results((settings or load_settings()).results)
-    tasks = known_tasks(results.all())
+    settings = settings or load_settings()
+    results = Results(settings.results)
+    tasks = known_tasks(results.all(), settings.home)
     if tool is None:
         tool = "mmeb" if is_mmeb(folder) else "unibench" if is_unibench(folder) else "mteb"
     if tool == "unibench":
@@ -106,11 +107,13 @@ def export_mteb(
     One protocol at a time, because mteb knows one result per task: the paper's, or another for tasks that have it. A
     folder that is named "results" is written to itself: mteb finds it from the folder above.
     """
-    results = Results((settings or load_settings()).results)
+    settings = settings or load_settings()
+    results = Results(settings.results)
     own = [result for result in results.all() if result.made_by == "embark"]
     for note in results.notes:
         logger.warning("%s", note)
-    protocols = {task.name: task.protocol for task in under_protocol(protocol, list(known_tasks(own).values()))}
+    known = list(known_tasks(own, settings.home).values())
+    protocols = {task.name: task.protocol for task in under_protocol(protocol, known)}
     chosen = [result for result in own if result.protocol == protocols.get(result.task, "paper")]
     if not chosen:
         raise EmbarkError(f"There are no results of yours under that protocol in {results.root}. Make some: embark run")

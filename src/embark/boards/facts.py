@@ -93,7 +93,7 @@ def show(
     results = list(Results(settings.results).all())
     if isinstance(row, Task):
         return _task_facts(row, results, settings)
-    of_model = {"zero-shot": shares(row), "results": _own_scores(row, results), "published": _published(row)}
+    of_model = {"zero-shot": shares(row), "results": _own_scores(row, results, settings), "published": _published(row)}
     return _facts("model", row, card_facts(row), of_model)
 
 
@@ -105,7 +105,7 @@ def _row(name: str, tasks: Iterable[Task], settings: Settings) -> Task | Benchma
     if name not in TASKS and (name in known_models() or (name and Path(name).expanduser().is_dir())):
         return find_card(name)
     own = {task.name: task for task in tasks}
-    known = known_tasks(Results(settings.results).all())
+    known = known_tasks(Results(settings.results).all(), settings.home)
     if name in own or name in known:
         return own.get(name) or known[name]
     if card := results_card(name, settings):
@@ -136,13 +136,14 @@ def _task_facts(task: Task, results: Sequence[TaskResult], settings: Settings) -
     return _facts("task", task, row_facts(task), more)
 
 
-def _own_scores(card: ModelCard, results: Sequence[TaskResult]) -> dict[str, str]:
+def _own_scores(card: ModelCard, results: Sequence[TaskResult], settings: Settings) -> dict[str, str]:
     """The model's scores in the results folder by task, under the present protocols and data."""
     of_model = [result for result in results if result.model == card.name and result.made_by == "embark"]
     if len({result.revision for result in of_model}) > 1:
         of_model = [result for result in of_model if result.revision == card.revision]
     scored = {result.task for result in of_model}
-    current, _ = own_results([row for row in known_tasks(results).values() if row.name in scored], of_model)
+    known = known_tasks(results, settings.home)
+    current, _ = own_results([row for row in known.values() if row.name in scored], of_model)
     return {result.task: _score(score(result)) for result in current}
 
 

@@ -73,7 +73,7 @@ def push(
     own = [result for result in stored.all() if result.made_by == "embark"]
     results = results_of(model, own, settings)
     if tasks is not None:
-        chosen = {task.name for task in choose_tasks(tasks, known=known_tasks(results))}
+        chosen = {task.name for task in choose_tasks(tasks, known=known_tasks(results, settings.home))}
         results = [result for result in results if result.task in chosen]
     sampled = [result.task for result in results if result.sampled]
     results = [result for result in results if not result.sampled]

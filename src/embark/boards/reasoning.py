@@ -13,6 +13,7 @@ import numpy as np
 
 from embark import published
 from embark.catalogue import group_values
+from embark.data import readers
 from embark.data.readers import ark
 from embark.results import ABOUT, TaskResult
 from embark.results.exchange import UNKNOWN
@@ -53,7 +54,7 @@ def axis_labels(task: Task, result: TaskResult) -> dict[str, tuple[tuple[str, ..
         nothing = [None] * len(ids)
         skills, demands = (table[name].to_pylist() if name in table.column_names else nothing for name in names)
         return {id: (tuple(of_id or ()), demand or "") for id, of_id, demand in zip(ids, skills, demands, strict=True)}
-    if task.reader != "ark" or not ark.external_state(task):
+    if task.reader != "ark" or not readers.external_state(task):
         return {}
     return {query: (label.skills, label.demand) for query, label in ark.labels_of(task).items()}
 

@@ -227,7 +227,7 @@ def verify(
     settings = settings or load_settings()
     stored = Results(settings.results)
     on_disk = list(stored.all())
-    known = known_tasks(on_disk)
+    known = known_tasks(on_disk, settings.home)
     rows = rows_of(benchmark, tasks, protocol, known)
     published_name = published_as or _name(model, on_disk, settings)
     references = (

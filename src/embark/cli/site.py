@@ -15,7 +15,7 @@ Benchmarks = Annotated[
     Names, typer.Option("-b", "--benchmark", metavar="NAME", help="Only these boards; repeatable (default: all).")
 ]
 WithMedia = Annotated[
-    bool, typer.Option("--with-media", help="Show items of data whose license does not say that they may be shown.")
+    bool, typer.Option("--with-media", help="Show items of the hub's data, too, that are not known to be free.")
 ]
 
 

@@ -1,9 +1,9 @@
 """Files of hub datasets at a pinned revision: huggingface_hub downloads them into its own cache, and we verify them.
 
-`home/hub/<id>` holds answers of the hub: `<commit>.json` lists the files of a commit, `ref-<branch>.json` names a
-branch's commit, and `verified.jsonl` has the state of each file when its content was last verified: a file in another
-state is verified before it is used. A folder `<commit>` in it has files that an earlier version of embark downloaded;
-they are used, too.
+`home/hub/<id>` holds answers of the hub: `<commit>.json` lists the files of a commit, `terms-<commit>.json` has what it
+says of license and access (`embark.data.terms`), `ref-<branch>.json` names a branch's commit, and `verified.jsonl` has
+the state of each file when its content was last verified: a file in another state is verified before it is used. A
+folder `<commit>` in it has files that an earlier version of embark downloaded; they are used, too.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from urllib.parse import quote, urlsplit
 
 from embark import http
 from embark.data.atomic import NO_ROOM, atomically
+from embark.data.terms import FIELDS, Terms, read_terms
 from embark.http import HASH, Refused, TemporaryFailure, logger, with_retries
 from embark.paths import component, relative_path
 from embark.settings import Settings
@@ -112,6 +113,25 @@ class Hub:
     def files(self, id: str, revision: str) -> list[RemoteFile]:
         """Every file of the dataset at that revision."""
         return list(self._tree(id, revision).values())
+
+    def terms(self, id: str, revision: str) -> Terms | None:
+        """What the hub said of a dataset's license and access when it was listed; asked now, once, if nobody did.
+
+        None where nobody knows: what is offline, or not answered, stays unknown.
+        """
+        with suppress(EmbarkError, Refused, TemporaryFailure):
+            commit = self.resolve(id, revision)
+            path = self._folder(id) / f"terms-{commit}.json"
+            with suppress(OSError, ValueError, TypeError, KeyError):  # one that is damaged is asked for again
+                stored = json.loads(path.read_bytes())
+                return Terms(tuple(map(str, stored["licenses"])), stored["open"] is True)
+            if not self.offline and not self._unreachable:
+                fields = "&".join(f"expand={name}" for name in FIELDS)
+                answer, *_ = self._get(f"{self.endpoint}/api/datasets/{id}/revision/{commit}?{fields}")
+                if terms := read_terms(answer):
+                    _save(path, asdict(terms))
+                return terms
+        return None
 
     def has(self, id: str, revision: str, file: RemoteFile) -> bool:
         """Whether a file is on this machine; it was verified when it was downloaded."""
@@ -276,6 +296,7 @@ class Hub:
             raise _offline_error(f"the list of files of dataset {id} ({revision})")
         rows = [asdict(file) for file in self._list(id, commit)]
         _save(listing, {"files": rows, "checksum": _listing_checksum(rows)})
+        self.terms(id, commit)
         return _load_listing(str(listing))
 
     def _list(self, id: str, commit: str) -> list[RemoteFile]:

@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 from embark.catalogue import group_values
 from embark.data.atomic import NO_ROOM, atomically
 from embark.models.card_facts import stored_card
-from embark.paths import place
+from embark.paths import leads_out, place
 from embark.results.task_rows import from_json, to_json
 from embark.types import EmbarkError, ModelCard, Task
 
@@ -117,6 +117,7 @@ class TaskResult:
         if self.path is None:
             raise EmbarkError(f"The result of {self.model} on {self.task} is not on disk, so it has no outcomes.")
         path = self.path.with_suffix(".parquet")
+        _require_own(path)
         for _ in range(PATIENCE):
             data = path.read_bytes()
             if not self.checksum or hashlib.sha256(data).hexdigest() == self.checksum:
@@ -237,7 +238,7 @@ class Results:
 
     def all(self) -> Iterator[TaskResult]:
         """Every result of ours in the folder; notes name those that are damaged."""
-        for path in sorted(self.root.glob("*/*/*.json")):
+        for path in self.files():
             try:
                 result = _parse(path) if path.is_file() else None
             except Damaged as damage:
@@ -246,9 +247,15 @@ class Results:
             if result is not None:
                 yield result
 
+    def files(self) -> list[Path]:
+        """The files of scores and cards; folders that are links to elsewhere are not looked into."""
+        models = _folders(self.root, self.root)
+        revisions = [revision for model in models for revision in _folders(model, self.root)]
+        return sorted(path for revision in revisions for path in revision.glob("*.json"))
+
     def cards(self) -> list[ModelCard]:
         """The cards of the models that have results of ours in the folder."""
-        cards = map(_card, sorted(self.root.glob(f"*/*/{META}")))
+        cards = [_card(path) for path in self.files() if path.name == META]
         return [card for card in cards if card is not None]
 
     def _set_aside(self, damage: Damaged) -> None:
@@ -375,6 +382,7 @@ def _check(content: dict[str, Any]) -> None:
 def _parse(path: Path) -> TaskResult | None:
     """The result in a file, or None if the file is not of ours."""
     try:
+        _require_own(path)
         content = json.loads(path.read_bytes())
         if path.name == META:
             dict(content)
@@ -384,6 +392,21 @@ def _parse(path: Path) -> TaskResult | None:
         return None
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise Damaged(path, _reason(error)) from error
+
+
+def _folders(folder: Path, root: Path) -> list[Path]:
+    """The folders of a folder, without links that lead out of the root."""
+    return [path for path in folder.glob("*") if path.is_dir() and not leads_out(path, root)]
+
+
+def _require_own(path: Path) -> None:
+    """Raise an error for a pipe, which would be waited for, and for a link that leads out of the results: a stranger's
+    folder may have links to whatever is on this machine.
+    """
+    if leads_out(path, path.parents[2]):
+        raise Damaged(path, "it is a link, or behind one, that leads out of the results: put the file itself there")
+    if path.exists() and not path.is_file():
+        raise Damaged(path, "it is no file")
 
 
 def _stored_checksum(path: Path) -> str | None:
@@ -420,8 +443,16 @@ def _result(content: dict[str, Any], path: Path) -> TaskResult:
         **names, dataset_revision=_words(content["dataset_revision"]), records=tuple(records),
         score=_number(top["score"]), interval=_bounds(top["interval"]), date=_number(content["date"]), path=path,
         protocol=_words(top.get("protocol", "paper")), made_by=_words(top.get("made_by", "embark")),
-        row=from_json(top["row"]) if "row" in top else None, checksum=_words(top.get("outcomes", "")),
+        row=_row(top["row"], names["task"]) if "row" in top else None, checksum=_words(top.get("outcomes", "")),
     )  # fmt: skip
+
+
+def _row(content: dict[str, Any], task: str) -> Task:
+    """The row that a file states, of the task that the file is about."""
+    row = from_json(content)
+    if row.name != task:
+        raise ValueError(f"its row is of another task, {row.name}")
+    return row
 
 
 def _number(value: object) -> float:
@@ -447,8 +478,9 @@ def _bounds(interval: Sequence[object]) -> tuple[float, float]:
 def _card(path: Path) -> ModelCard | None:
     """The card in a file beside results; None where there is none of ours."""
     try:
+        _require_own(path)
         facts = json.loads(path.read_bytes())[OURS]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (Damaged, OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return stored_card(facts) if isinstance(facts, dict) else None
 

@@ -1,20 +1,33 @@
-"""Rows of tasks beside their results: a user's own task needs no file to be compared, ranked or shown again."""
+"""Rows of tasks beside their results: a user's own task needs no file to be compared, ranked or shown again.
+
+A results folder may be a stranger's, and its rows may name any folder, file or data set. So a row that is read from it
+is a `ClaimedTask`, whose data nothing opens (`readers.require_named`), unless this home has run the same row: then it
+is the home's own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, fields, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from embark.catalogue import Catalogue
+from embark.data.atomic import atomically
 from embark.data.own_tasks import tasks_here
 from embark.tasks import TASKS
-from embark.types import Pool, Source, Style, Task
+from embark.types import ClaimedTask, Pool, Source, Style, Task
 
 if TYPE_CHECKING:
     from embark.results import TaskResult
 
 TUPLES = ("modalities", "labels", "templates", "notes")  # which JSON has as lists
+DESCRIBING = ("family", "category", "tags", "chance", "notes", "rows", "pools", "license", "reference")  # no score
+Row = TypeVar("Row", Task, ClaimedTask, Source, Pool, Style)
+LEVELS = 12  # of lists and tables within one another
 
 
 def to_json(task: Task) -> dict[str, Any]:
@@ -26,8 +39,8 @@ def to_json(task: Task) -> dict[str, Any]:
     }
 
 
-def from_json(content: Mapping[str, Any]) -> Task:
-    """The row again, as `to_json` wrote it."""
+def from_json(content: Mapping[str, Any]) -> ClaimedTask:
+    """The row again, as `to_json` wrote it: what it names is claimed by whoever wrote the file."""
     facts = dict(content)
     source = dict(facts.pop("source"))
     source["splits"] = tuple(source.get("splits", ("test",)))
@@ -35,24 +48,30 @@ def from_json(content: Mapping[str, Any]) -> Task:
     facts |= {name: tuple(facts[name]) for name in TUPLES if name in facts}
     if "subsets" in facts:
         facts["subsets"] = {subset: tuple(languages) for subset, languages in facts["subsets"].items()}
-    pools = tuple(Pool(**pool) for pool in facts.pop("pools", ()))
+    pools = tuple(_checked(Pool(**pool)) for pool in facts.pop("pools", ()))
     if style := facts.pop("style", None):
-        facts["style"] = Style(**style)
-    return Task(**facts, source=Source(**source), pools=pools)
+        facts["style"] = _checked(Style(**style))
+    facts.pop("variants", None)  # which `to_json` does not write
+    return _checked(ClaimedTask(**facts, source=_checked(Source(**source)), pools=pools))
 
 
-def known_tasks(results: Iterable[TaskResult]) -> Catalogue[Task]:
+def known_tasks(results: Iterable[TaskResult], home: Path) -> Catalogue[Task]:
     """The built-in tasks, the own ones of embark.toml, and those that these results carry: the newest row of each.
 
-    Where an own task was scored under several protocols, the paper's has the row, and the others are its variants. Rows
-    of samples are none of them: no board has scores on a sample.
+    A row that this home has run (`named_tasks`) is the home's own, and goes before rows that only results state: those
+    are `ClaimedTask`s, whose data nothing opens. Where an own task was scored under several protocols, the paper's has
+    the row, and the others are its variants. Rows of samples are none of them: no board has scores on a sample.
     """
-    own: dict[str, dict[str, Task]] = {}
-    for result in sorted(results, key=lambda result: result.date):
+    stated = []
+    for result in results:
         if result.row is not None and result.row.limit is None and result.task not in TASKS:
-            rows = own.setdefault(result.task, {})
-            rows.pop(result.protocol, None)  # the newest comes last
-            rows[result.protocol] = result.row
+            named = named_task(result.row, home)
+            stated.append((named is not None, result.date, result.protocol, named or result.row))
+    own: dict[str, dict[str, Task]] = {}
+    for _, _, protocol, row in sorted(stated, key=lambda row: row[:2]):
+        rows = own.setdefault(row.name, {})
+        rows.pop(protocol, None)  # the newest comes last
+        rows[protocol] = row
     return tasks_here(_with_variants(own[name]) for name in sorted(own))
 
 
@@ -69,6 +88,99 @@ def _with_variants(rows: Mapping[str, Task]) -> Task:
         if protocol != row.protocol
     }
     return replace(row, variants=variants)
+
+
+def _checked(value: Row) -> Row:
+    """A row, source, pool or style, if its fields are of the types that it declares; else a TypeError."""
+    for spec in fields(value):
+        if not KINDS[spec.type](getattr(value, spec.name)):
+            raise TypeError(f"'{spec.name}' of its row is {str(getattr(value, spec.name))[:60]!r}")
+    return value
+
+
+def _all(kind: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Whether a value is a tuple of such values."""
+    return lambda value: isinstance(value, tuple) and all(map(kind, value))
+
+
+def _table(kind: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Whether a value is a table of such values."""
+    return lambda value: isinstance(value, dict) and all(map(kind, value.values()))
+
+
+def _is(*kinds: type) -> Callable[[Any], bool]:
+    return lambda value: type(value) in kinds
+
+
+def _flat(value: Any, levels: int = LEVELS) -> bool:
+    """Whether lists and tables are not within one another without end."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels > 0 and all(_flat(one, levels - 1) for one in inner)
+
+
+NOTHING = type(None)
+KINDS: dict[Any, Callable[[Any], bool]] = {  # by the type that a field declares
+    **dict.fromkeys(("str", "Modality", "Literal['error', 'skip']"), _is(str)),
+    "str | None": _is(str, NOTHING),
+    "bool": _is(bool),
+    "int": _is(int),
+    "int | None": _is(int, NOTHING),
+    "float | None": _is(int, float, NOTHING),
+    **dict.fromkeys(("tuple[str, ...]", "tuple[Modality, ...]"), _all(_is(str))),
+    "Mapping[str, str]": _table(_is(str)),
+    "Mapping[str, int]": _table(_is(int)),
+    "Mapping[str, tuple[str, ...]]": _table(_all(_is(str))),
+    "Mapping[str, Any]": _table(_flat),
+    "Mapping[str, Mapping[str, Any]]": _table(_table(_flat)),
+    "Source": _is(Source),
+    "tuple[Pool, ...]": _all(_is(Pool)),
+    "Style | None": _is(Style, NOTHING),
+}
+
+
+# ── rows that this home has run ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def remember(tasks: Iterable[Task], home: Path) -> None:
+    """Keep the rows of own tasks that the user runs in `home/tasks`, which no results folder can write to."""
+    for task in tasks:
+        if task.name not in TASKS and not isinstance(task, ClaimedTask):
+            data = _text(to_json(task))
+            path = _place(task, home)
+            with suppress(OSError):  # then results state the row, and its data are not opened for a page
+                if not path.is_file() or path.read_bytes() != data:
+                    with atomically(path) as out:
+                        out.write(data)
+
+
+def named_task(row: Task, home: Path) -> Task | None:
+    """The row that this home has run and that a result states; None where nobody has run it here.
+
+    All must be equal that decides what is opened and how it is scored: the place, its content, columns, options… The
+    row that is returned is the home's own.
+    """
+    if not isinstance(row, ClaimedTask):
+        return row
+    try:
+        own = from_json(json.loads(_place(row, home).read_bytes()))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    return Task(**vars(own)) if _deciding(own) == _deciding(row) else None
+
+
+def _place(row: Task, home: Path) -> Path:
+    return home / "tasks" / f"{hashlib.sha256(_deciding(row)).hexdigest()[:40]}.json"
+
+
+def _deciding(row: Task) -> bytes:
+    """What of a row decides which data are opened, and how they are scored."""
+    facts = {name: fact for name, fact in to_json(row).items() if name not in DESCRIBING}
+    source = {name: fact for name, fact in facts["source"].items() if name not in DESCRIBING}
+    return _text(facts | {"source": source})
+
+
+def _text(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, default=dict).encode("utf-8", "surrogatepass")
 
 
 def _stated(value: Task | Source) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from embark.models import Loading
 from embark.models.encoder import Encoder
 from embark.results import CannotSave, Results, TaskResult
 from embark.results.table import shown
+from embark.results.task_rows import remember
 from embark.run.cluster import cluster_engine, loading_here, remote_scoring
 from embark.run.failures import FailureLog
 from embark.run.fetching import require_data
@@ -58,6 +59,7 @@ class Evaluation:
         self.bench = bench
         self.cluster = cluster
         self.tasks = [bench.row(task) for task in tasks]
+        remember(self.tasks, bench.settings.home)
         self.models = models
         self.rescore = rescore
         self.loading = loading

@@ -93,6 +93,9 @@ def fetch(
             _list_files(task, hub) if only_look else _download_and_read(task, hub)
         except Exception as error:  # it costs this task's data, not that of the others
             problems.setdefault(log.reason(error, f"fetching {task.name}"), []).append(task.name)
+    if not only_look:
+        for id, revision in hub.opened:
+            hub.terms(id, revision)  # of what an earlier version fetched
     notes = applicable({NOTHING: not chosen, ONLY_ROWS: dry_run and hub.opened})
     failures = [f"failed: {listed(names)}: {why}" for why, names in problems.items()]
     return FetchReport(_datasets(hub), problems, notes=(*notes, *failures))

@@ -87,7 +87,7 @@ def rank(
     A failure costs its task; when all others are ranked, one error lists what failed.
     """
     settings = settings or load_settings()
-    chosen = choose_tasks(tasks, known=known_tasks(Results(settings.results).all()))
+    chosen = choose_tasks(tasks, known=known_tasks(Results(settings.results).all(), settings.home))
     if others := [task.name for task in chosen if task.evaluator != "retrieval"]:
         raise EmbarkError(f"Only retrieval tasks rank a corpus; {', '.join(others[:3])} do otherwise. Leave them out.")
     bench: Workbench = Unlabeled(settings, show_progress=show_progress)

@@ -78,7 +78,7 @@ def export_inputs(
     """
     check_name("stage", stage, STAGES)
     settings = settings or load_settings()
-    rows = choose_tasks(tasks, known=known_tasks(Results(settings.results).all()))
+    rows = choose_tasks(tasks, known=known_tasks(Results(settings.results).all(), settings.home))
     if others := [row.name for row in rows if row.evaluator != "retrieval"]:
         raise EmbarkError(f"Only retrieval tasks have stages; {', '.join(others[:3])} do otherwise. Leave them out.")
     root = Path(folder)

@@ -25,7 +25,7 @@ from embark.run.embedded_task import item_columns
 from embark.run.workbench import Workbench, readable_items
 from embark.stats.shared import ItemNumbers, Part, interval
 from embark.tasks import TASKS
-from embark.types import Array, Classes, ModelCard, Scores, Split, Task
+from embark.types import Array, ClaimedTask, Classes, ModelCard, Scores, Split, Task
 
 
 def fingerprint_of(task: Task, split: str, subset: str) -> str:
@@ -47,7 +47,8 @@ def encoder_fingerprint(card: ModelCard) -> str:
 
 def commit_now(task: Task, recorded: str, hub: Hub) -> str:
     """The commit that a task's data has now, where a result on disk has the `recorded` one."""
-    if recorded == task.source.revision:  # it names its content by itself: a commit, a folder's state
+    by_itself = recorded == task.source.revision  # it names its content: a commit, a folder's state
+    if by_itself or isinstance(task, ClaimedTask):  # a hub is not asked about what only a result names
         return recorded
     return hub.resolve(task.source.id, task.source.revision)
 

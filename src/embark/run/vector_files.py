@@ -224,7 +224,7 @@ class _Imported(Workbench):
 
 def _task(task: str | Task, protocol: str | None, settings: Settings) -> Task:
     """One task by name, also an own one that results know."""
-    rows = choose_tasks([task], protocol, known_tasks(Results(settings.results).all()))
+    rows = choose_tasks([task], protocol, known_tasks(Results(settings.results).all(), settings.home))
     if len(rows) > 1:
         raise EmbarkError(f"Vectors in a file are of one task, and '{task}' names {len(rows)}.")
     return rows[0]

@@ -31,6 +31,7 @@ from embark.engine.tuning import Tuning
 from embark.evaluators.pairs import PairScores
 from embark.models.encoder import Encoder, Generator, Reranker, fingerprint, has_matcher, prepare_many
 from embark.planning import Demand, Need, Plan, plan, task_demand
+from embark.run.fetching import from_hub
 from embark.run.hashing import HashingProcesses
 from embark.settings import Settings
 from embark.store import Space
@@ -401,8 +402,10 @@ def _places(demand: Demand, keys: Collection[bytes]) -> list[tuple[str, int]]:
 
 
 def _name(demand: Demand, side: str, row: int) -> str:
-    """An item in messages: its side, and its text or file."""
+    """An item in messages, which results and pages keep: its side, and its text or file; of the hub, its id alone."""
     items = demand.data.sides[side]
+    if from_hub(demand.task):  # which may not be free to be quoted
+        return f"{side} '{items.ids[row]}'"
     return f"{side} {item_name(items.items[row], items.ids[row], demand.task.source.id)}"
 
 

@@ -69,8 +69,8 @@ def export_site(
     """Write the page: leaderboards, plots, comparisons, tasks, models and runs, to open from disk or to put on a host.
 
     By default into the folder `page` of the results, with the boards of all benchmarks that have scores; `benchmarks`
-    names fewer. Thumbnails are of your own data and of data whose license allows it; `with_media` takes all. A `live`
-    page asks for the states of runs, again and again: for one that is served.
+    names fewer. Items are shown of your own data, and of the hub's that are recorded as free; `with_media` takes all of
+    the hub's. A `live` page asks for the states of runs, again and again: for one that is served.
     """
     settings = settings or load_settings()
     folder = Path(folder) if folder is not None else settings.results / "page"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
+from embark.data import readers
 from embark.data.items import ItemList, content_numbers
 from embark.results import Damaged, TaskResult
 from embark.run.workbench import Workbench
@@ -43,7 +44,10 @@ MODELS = 6
 LARGE = 100_000  # items of a part that are not read for a page
 IN_MEMORY = 5_000  # items of a side that are held, so that they are hashed once
 GOLD = 3  # right documents that are shown
-HIDDEN = "The license of these data does not say that they may be shown: embark site --with-media shows them."
+HIDDEN = (
+    "Shown are ids and scores: it is not known that these data are free. Their card must state a free license, and the "
+    "hub give them to everybody (embark fetch records both); embark site --with-media shows them all the same."
+)
 
 
 @dataclass
@@ -84,14 +88,23 @@ class Galleries:
             {"a": a, "b": b, "only_a": [], "only_b": [], "count_a": 0, "count_b": 0}
             for a, b in combinations(range(len(results)), 2)
         ]
-        shown = self.with_media or may_show(task)
-        gallery.note = "" if shown else HIDDEN
+        gallery.note = self._why_hidden(task)
+        shown = not gallery.note
         cards = [result.card() for result in results]
         for part in list(tables[0])[:PARTS]:
             aligned = _aligned([table.get(part) for table in tables])
             if aligned is not None:
-                _Part(self, gallery, task, part, aligned, cards, shown and not _too_large(gallery, results, part)).add()
+                small = shown and not _too_large(gallery, results, part)
+                _Part(self, gallery, task, part, aligned, cards, shown, small).add()
         return gallery
+
+    def _why_hidden(self, task: Task) -> str:
+        """Why nothing of a task's data may be shown but ids and scores; empty where it may."""
+        try:
+            readers.require_named(task)
+        except readers.NotNamed as reason:
+            return str(reason)
+        return "" if self.with_media or may_show(task, self.bench.hub) else HIDDEN
 
 
 class _Part:
@@ -106,6 +119,7 @@ class _Part:
         columns: list[dict[str, Array] | None],
         cards: Sequence[ModelCard | None],
         shown: bool,
+        small: bool,
     ) -> None:
         self.galleries = galleries
         self.gallery = gallery
@@ -115,7 +129,8 @@ class _Part:
         self.cards = cards
         self.ids = next(column["id"] for column in columns if column is not None)
         self.right = [_right(column, task) for column in columns]
-        self.data = self._read() if shown else None
+        self.shown = shown
+        self.data = self._read() if shown and small else None
         self.numbers: dict[int, int] = {}  # row of the outcomes → number of the item in the gallery
         self.content_numbers: dict[tuple[str, int], int] = {}
 
@@ -171,7 +186,7 @@ class _Part:
 
     def _item(self, row: int, position: int) -> dict[str, Any]:
         column = next(column for column in self.columns if column is not None)
-        label = column["label"][row] if "label" in column else None
+        label = column["label"][row] if self.shown and "label" in column else None
         item: dict[str, Any] = {
             "id": str(self.ids[row]),
             "part": "" if len(self.task.parts) == 1 else "/".join(self.part),
@@ -238,7 +253,8 @@ class _Part:
             best = best_answers(self.galleries.bench, card, self.task, self.part, self.data, positions)
         right = self.right[model]
         values = column.get(self.task.metric, column.get("similarity"))
-        predicted = next((column[name] for name in ("predicted", "predicted_run1", "top") if name in column), None)
+        known = ("predicted", "predicted_run1", "top") if self.shown else ("top",)  # words of the data, and an id
+        predicted = next((column[name] for name in known if name in column), None)
         return [
             {
                 "right": None if right is None else bool(right[row]),

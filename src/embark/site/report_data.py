@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from embark.paths import leads_out
 from embark.site.scripts import minute, slug
 
 MOST = 60  # reports, the newest
@@ -21,11 +22,11 @@ WORDS = ("kind", "title", "model", "revision", "verdict")
 
 
 def report_data(folder: Path) -> list[dict[str, Any]]:
-    """The reports, newest first; a file that is none, or somebody else's, is left out."""
+    """The reports, newest first; a file that is none, or a link to another place, is left out."""
     reports = []
-    for path in sorted(folder.glob("*.json")):
+    for path in [] if leads_out(folder, folder.parent) else sorted(folder.glob("*.json")):
         try:
-            if path.stat().st_size <= LARGEST:
+            if path.is_file() and path.stat().st_size <= LARGEST and not leads_out(path, folder):
                 reports.append(_report(path.stem, json.loads(path.read_bytes())))
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue

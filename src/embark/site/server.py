@@ -251,7 +251,7 @@ def _is_loopback(host: str) -> bool:
 def _state(settings: Settings) -> tuple[int, float]:
     """What changes when results or reports are added: how many there are, and when the last one was written."""
     times = []
-    for path in chain(settings.results.glob("*/*/*.json"), settings.results.glob(f"{FOLDER}/*.json")):
+    for path in chain(Results(settings.results).files(), settings.results.glob(f"{FOLDER}/*.json")):
         with suppress(OSError):
             times.append(path.stat().st_mtime)
     return len(times), max(times, default=0.0)

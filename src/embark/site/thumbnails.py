@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 import wave
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,12 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from embark.data import readers
+from embark.data.fetch import Hub, is_local
 from embark.data.media import decode, on_white
-from embark.tasks import TASKS
-from embark.types import Array, EmbarkError, Media, Part, Task, Text
+from embark.data.terms import are_free
+from embark.run.fetching import from_hub
+from embark.types import Array, ClaimedTask, EmbarkError, Media, Part, Task, Text
 
 SIDE = 160  # pixels of the longer side of a picture
 FRAME = 96  # … and of a film's frame
@@ -24,17 +26,28 @@ SECONDS = 8  # of a sound
 RATE = 16_000
 WORDS = 600  # characters of a text
 TOTAL = 40_000_000  # bytes of all thumbnails; what comes after is left out
-FREE = {"apache-2.0", "mit", "cc0-1.0", "cc-by-4.0", "cc-by-3.0", "cc-by-sa-4.0", "cc-by-sa-3.0", "unicode-3.0",
-        "bsd-3-clause", "public domain"}  # fmt: skip
+UNSTATED = ("", "not specified")  # licenses of rows
 
 
-def may_show(task: Task) -> bool:
-    """Whether items of a task may be shown to others: they are one's own, or under licenses that allow it."""
-    if task.name not in TASKS:
-        return True
-    stated = re.sub(r"\([^)]*\)", "", task.source.license.lower())
-    licenses = [name.strip() for name in re.split("[,;]| and ", stated)]
-    return all(name in FREE for name in licenses)
+def may_show(task: Task, hub: Hub) -> bool:
+    """Whether items of a task may be shown to others, as far as this machine knows.
+
+    One's own may be: folders and tables that this home has run, or that the command names. Data of the hub may be
+    where every data set that is read is open to all, and its card, as it was recorded, and the row state nothing but
+    free licenses. What only a results folder names may not.
+    """
+    if isinstance(task, ClaimedTask):
+        return False
+    if not from_hub(task):
+        return is_local(task.source.id) or are_free([task.source.license])
+    if task.source.license not in UNSTATED and not are_free([task.source.license]):
+        return False
+    try:
+        read = {source.id: source.revision for source, _ in readers.needed_files(task, hub)}
+    except EmbarkError:  # nor can it be read
+        return False
+    terms = [hub.terms(id, revision) for id, revision in read.items()]
+    return {*readers.sources(task)} <= {*read} and all(of_one is not None and of_one.free for of_one in terms)
 
 
 class Thumbnails:

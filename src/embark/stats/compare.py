@@ -226,14 +226,15 @@ def compare(
     A model is what `evaluate` takes: a name, name@revision where it has several, a checkpoint folder, LOADER:SOURCE, or
     an encoder. `benchmark` or `tasks` (names, patterns, rows; your own tasks, too) choose among the tasks.
     """
-    folder = (settings or load_settings()).results
+    settings = settings or load_settings()
+    folder = settings.results
     stored = Results(folder)
     results = list(stored.all())
     if not results:
         raise EmbarkError(f"There are no results in {folder}. Make some: embark run")
     if benchmark is not None and tasks is not None:
         raise EmbarkError("Give a benchmark or tasks, not both.")
-    known = known_tasks(results)
+    known = known_tasks(results, settings.home)
     if benchmark is not None:
         benchmark = get_benchmark(benchmark)
     chosen = benchmark if tasks is None else tasks

@@ -84,7 +84,7 @@ def diagnose_ark(
         labeled = bool(ark_reader.external_state(TASKS["ARK/Art"]))
         tasks = "ARK" if labeled else "ARK(emoji)"
         notes += [] if labeled else [POCKET]
-    rows = choose_tasks(tasks, known=known_tasks(Results(settings.results).all()))
+    rows = choose_tasks(tasks, known=known_tasks(Results(settings.results).all(), settings.home))
     if others := [row.name for row in rows if row.evaluator != "retrieval"]:
         raise EmbarkError(f"ARK's tables are of retrieval, which is not what {listed(others)} ask for: leave them out.")
     loading = loading or Loading()

@@ -72,7 +72,7 @@ def diagnose_omni(
         make_folder(out)
     check_name("method for maps", method, METHODS)
     settings = settings or load_settings()
-    rows = choose_tasks(tasks, protocol, known_tasks(Results(settings.results).all()))
+    rows = choose_tasks(tasks, protocol, known_tasks(Results(settings.results).all(), settings.home))
     stored = MixedLists(model, settings, embedding=embed, loading=loading, show_progress=show_progress)
     directions = stored_directions(stored, rows)
     card = stored.encoder.card

@@ -40,7 +40,7 @@ def models_and_tasks(
 ) -> list[tuple[Stored, Task]]:
     """The stored vectors of every model with every chosen row: built-in tasks, and own ones that results know."""
     settings = settings or load_settings()
-    rows = choose_tasks(tasks, protocol, known_tasks(Results(settings.results).all()))
+    rows = choose_tasks(tasks, protocol, known_tasks(Results(settings.results).all(), settings.home))
     encoders = choose_models(model, loading, settings)
     stores = [Stored(encoder, settings, embedding=embed, show_progress=show_progress) for encoder in encoders]
     return [(stored, row) for stored in stores for row in rows]

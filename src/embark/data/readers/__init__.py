@@ -30,11 +30,15 @@ from embark.data.rows import FilesBySource, open_files
 from embark.data.sibling_files import SiblingFiles
 from embark.data.upright import upright
 from embark.settings import load_settings
-from embark.types import MODALITIES, Array, Dataset, EmbarkError, Option, Qrels, Task, role_of
+from embark.types import MODALITIES, Array, ClaimedTask, Dataset, EmbarkError, Option, Qrels, Task, role_of
 
 
 class UnexpectedData(EmbarkError):
     """Data that a reader does not understand; the error that it met is the cause."""
+
+
+class NotNamed(EmbarkError):
+    """Data that only a file of results names: the file may be a stranger's."""
 
 
 Reader = Callable[[Task, str, str, Hub], Dataset]
@@ -98,19 +102,31 @@ def version(name: str) -> int:
     return int(_module(name).VERSION)
 
 
+def require_named(task: Task) -> None:
+    """Raise `NotNamed` for a row that only a file of results states: whatever opens data asks here before."""
+    if isinstance(task, ClaimedTask):
+        raise NotNamed(
+            f"The data of {task.name} are not opened: this home has not run the task, and what a results folder names "
+            "may be anybody's. If they are your own, run it again with your folder, file or data set (embark run "
+            "--folder, --tasks-file or --dataset): scores and vectors that are there are not computed again."
+        )
+
+
 def external_state(task: Task) -> str:
     """The state of what the truth depends on besides the dataset (a file of labels); empty for most readers."""
-    return str(getattr(_module(task.reader), "external_state", lambda task: "")(task))
+    if isinstance(task, ClaimedTask):
+        return ""
+    return str(getattr(_opening(task), "external_state", lambda task: "")(task))
 
 
 def require(task: Task) -> None:
     """Raise an error where a task cannot be read, whatever its dataset holds: a file of labels is missing."""
-    getattr(_module(task.reader), "require", lambda task: None)(task)
+    getattr(_opening(task), "require", lambda task: None)(task)
 
 
 def needed_files(task: Task, hub: Hub) -> FilesBySource:
     """The files needed to read a task, by dataset: as its reader's module states them, else those of its tables."""
-    own: Callable[[Task, Hub], FilesBySource] | None = getattr(_module(task.reader), "needed_files", None)
+    own: Callable[[Task, Hub], FilesBySource] | None = getattr(_opening(task), "needed_files", None)
     with _checked_listing(task, hub), _expected_data(task, hub):
         return own(task, hub) if own else [(task.source, _table.needed_files(task, hub))]
 
@@ -125,7 +141,7 @@ def sources(task: Task) -> tuple[str, ...]:
 
 def tables(task: Task, hub: Hub) -> list[TableFiles]:
     """The tables of a task with their files, where its reader is one of tables."""
-    module = _module(task.reader)
+    module = _opening(task)
     own: Callable[[Task, Hub], list[TableFiles]] | None = getattr(module, "tables", None)
     if own is None and hasattr(module, "needed_files"):
         return []
@@ -143,7 +159,7 @@ def content_revision(task: Task, hub: Hub) -> str:
 
     Where the tables are not known, it is that of the whole folder.
     """
-    alike: Callable[[Task], Task] | None = getattr(_module(task.reader), "row_of_tables", None)
+    alike: Callable[[Task], Task] | None = getattr(_opening(task), "row_of_tables", None)
     try:
         task = alike(task) if alike else task
         paths = dict.fromkeys(file.path for table in tables(task, hub) for file in table.files)
@@ -206,7 +222,7 @@ def stored_columns(task: Task, role: str, column: str, known: Collection[str]) -
 
 def listed_classes(task: Task, hub: Hub) -> tuple[str, ...]:
     """The class names in a file beside the tables, where a task's reader takes them from one."""
-    own: Callable[[Task, Hub], tuple[str, ...]] | None = getattr(_module(task.reader), "listed_classes", None)
+    own: Callable[[Task, Hub], tuple[str, ...]] | None = getattr(_opening(task), "listed_classes", None)
     return own(task, hub) if own else ()
 
 
@@ -272,13 +288,14 @@ def path_options(task: Task) -> tuple[str, ...]:
 
 def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """The items and truth of one split and subset of a task, checked for consistency."""
+    module = _opening(task)
     for what, name, known in (
         (f"split of {task.name}", split, task.source.splits),
         (f"subset of {task.name}", subset, task.subsets),
     ):
         if name not in known:
             raise UnknownName(what, name, known)
-    reader: Reader = getattr(_module(task.reader), READERS[task.reader].split(":")[1])
+    reader: Reader = getattr(module, READERS[task.reader].split(":")[1])
     with _without_garbage_collection(), _checked_listing(task, hub), _expected_data(task, hub):
         data = reader(of_subset(task, subset), split, subset, hub)
         check_state(task, hub)
@@ -293,7 +310,7 @@ def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
 
 def read_unlabeled(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """The items of a task, for rankings that are scored elsewhere; labels are read only where the reader needs them."""
-    own: Reader | None = getattr(_module(task.reader), "read_unlabeled", None)
+    own: Reader | None = getattr(_opening(task), "read_unlabeled", None)
     if own is None:
         return read(task, split, subset, hub)
     data = own(task, split, subset, hub)
@@ -362,6 +379,12 @@ def _module(name: str) -> ModuleType:
     if name not in READERS:
         raise UnknownName("reader", name, READERS, "embark show --reader lists all.")
     return import_module(READERS[name].split(":")[0])
+
+
+def _opening(task: Task) -> ModuleType:
+    """The module of a task's reader, for whatever opens files or asks a hub."""
+    require_named(task)
+    return _module(task.reader)
 
 
 def _check_modalities(task: Task, data: Dataset) -> None:
