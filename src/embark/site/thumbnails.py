@@ -12,6 +12,8 @@ import numpy as np
 from PIL import Image
 
 from embark.data.media import decode, on_white
+from embark.data.outgoing import write_bytes
+from embark.redaction import Content
 from embark.tasks import TASKS
 from embark.types import Array, EmbarkError, Media, Part, Task, Text
 
@@ -50,7 +52,7 @@ class Thumbnails:
         """A part of an item as the page shows it: words, or the address of its thumbnail. Both have a hash."""
         if isinstance(part, Text):
             more = "…" if len(part.text) > WORDS else ""
-            return {"kind": "text", "text": part.text[:WORDS] + more}
+            return {"kind": "text", "text": Content(part.text[:WORDS] + more)}
         if part.digest not in self._parts:
             self._parts[part.digest] = {"kind": part.kind, "hash": part.digest.hex()[:32], **self._written(part)}
         return self._parts[part.digest]
@@ -64,8 +66,7 @@ class Thumbnails:
         except (EmbarkError, OSError, ValueError, MemoryError):
             return {}
         name = f"{media.digest.hex()[:32]}.{ending}"
-        self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / name).write_bytes(data)
+        write_bytes(self.folder / name, data)
         self.bytes += len(data)
         return {"src": f"media/{name}", **more}
 
