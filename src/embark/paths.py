@@ -83,7 +83,7 @@ def read_file(root: Path, relative: str, most: int) -> bytes:
         if error.errno in LINKED:
             raise Refused(f"{relative} is a link, or lies behind one") from None
         raise Refused(f"{relative} cannot be read ({error.strerror})") from error
-    with os.fdopen(handle, "rb") as file:
+    try:
         facts = os.fstat(handle)
         if not stat.S_ISREG(facts.st_mode):
             raise Refused(f"{relative} is no plain file")
@@ -91,7 +91,10 @@ def read_file(root: Path, relative: str, most: int) -> bytes:
             raise Refused(f"{relative} is a hard link: the file has {facts.st_nlink} names")
         if facts.st_size > most:
             raise Refused(f"{relative} has {facts.st_size:,} bytes, where {most:,} are the most")
-        data = file.read(most + 1)
+        with open(handle, "rb", closefd=False) as file:
+            data = file.read(most + 1)
+    finally:
+        os.close(handle)
     if len(data) != facts.st_size:
         raise Refused(f"{relative} was written while it was read")
     return data

@@ -23,7 +23,7 @@ from functools import cached_property, lru_cache
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from embark.settings import Settings
 from embark.types import EmbarkError
@@ -44,7 +44,7 @@ COMMON = frozenset(
     workstation
     """.split()
 )
-KEYED = re.compile(r"TOKEN|SECRET|PASSW|API_?KEY|ACCESS_?KEY|CREDENTIAL|PRIVATE_?KEY", re.IGNORECASE)
+KEYED = re.compile(r"TOKEN|SECRET|PASSW|KEY$|CREDENTIAL|SIGNATURE|^SIG$|^AUTH", re.IGNORECASE)  # of variables, queries
 SHORTEST_KEY = 8  # characters of a variable's value that is taken for a key
 KEYS = re.compile(r"\b(?:hf_[A-Za-z0-9]{16,}|sk-[\w-]{16,}|gh[pousr]_\w{20,}|AKIA[0-9A-Z]{16}|xox[abp]-[\w-]{10,})")
 PRIVATE_NAMES = (".local", ".internal", ".lan", ".corp", ".intranet", ".localdomain", ".home.arpa", ".localhost")
@@ -59,7 +59,7 @@ QUOTED = re.compile(
 PATHS = re.compile(
     rf"(?<![\w\\])[A-Za-z]:(?:\\+(?:{STEP}\\+)*{WORD}|/(?!/)(?:{STEP}/)*{WORD})"  # Windows
     rf"|(?<![\w\\])\\\\[\w.$-]+\\(?:{STEP}\\)*{WORD}|(?<![\w:/\\])//[\w.$-]+/(?:{STEP}/)*{WORD}"  # shares
-    rf"|(?<![\w/.+~\]}}*%\\-])(?<!base64,)(?:~\w*|[.]{{1,2}}|/{STEP})/(?:{STEP}/)*(?:{WORD})?"
+    rf"|(?<![\w/.+~\]}}*%\\-])(?<!base64,)(?!/\w+/\d+\b(?![/.\w-]))(?:~\w*|[.]{{1,2}}|/{STEP})/(?:{STEP}/)*(?:{WORD})?"
 )
 URLS = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"`<>|“”‘’«»…]+")
 HOSTS = re.compile(
@@ -70,6 +70,7 @@ HOSTS = re.compile(
 )
 BETWEEN = re.compile(">([^<>]+)<")
 HOMES = re.compile(r"(?:/home|/Users|[A-Za-z]:[/\\]Users)[/\\][^/\\]+")
+DEEP = re.compile(r"[^/\\]*[/\\]+[^/\\]+[/\\]")  # a folder in a folder: nothing else is spelled so
 QUICK = re.compile(r"[/\\~@]|\d[.]\d|[.][a-z]")  # texts without any of these have neither paths nor addresses
 
 
@@ -98,7 +99,8 @@ class Private:
     def places(self) -> re.Pattern[str] | None:
         """These folders and what is in them, the longest first."""
         names = sorted({path for path, _ in self.folders}, key=len, reverse=True)
-        return re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, names))})(?![\w-]){TAIL}") if names else None
+        spelled = [re.escape(name) if DEEP.match(name) else rf"(?<![\w.-]){re.escape(name)}" for name in names]
+        return re.compile(rf"(?:{'|'.join(spelled)})(?![\w-]){TAIL}") if names else None
 
     @cached_property
     def names(self) -> re.Pattern[str] | None:
@@ -250,11 +252,7 @@ def _url(url: str, private: Private) -> str:
         return f"{_shown(parts.path or '/', private) or ADDRESS}{after}"
     if is_private_host(host, private):
         return ADDRESS + after
-    query = parts.query
-    if query:
-        pairs = parse_qsl(query, keep_blank_values=True)
-        if any(KEYED.search(name) or name.lower() in ("key", "sig", "signature", "auth") for name, _ in pairs):
-            query = urlencode([(name, value) for name, value in pairs if not KEYED.search(name) and len(name) > 4])
+    query = "&".join(pair for pair in parts.query.split("&") if not KEYED.search(pair.partition("=")[0]))
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=query)) + after
 
 
