@@ -34,16 +34,16 @@ LEAST = (
     4  # letters of a name that is removed where it stands alone; shorter ones only go with their paths and addresses
 )
 # Names of accounts and machines that are also ordinary words, or words of embark: they tell nobody's name.
-COMMON = frozenset(
-    """
-    admin administrator audio build builder clip cluster code coder compute computer container data debian default demo
-    desktop develop developer docker embark eval fedora guest home host image jenkins jovyan kaggle laptop linux local
-    localhost login machine main master model models node nobody none notebook null paper pocket public python query
-    research root runner sandbox score science server service shared slurm spark split stack staff student system task team
-    test tester testing tests text train ubuntu user username users vagrant video vision vscode windows work worker
-    workstation
-    """.split()
-)
+COMMON = frozenset({
+    "admin", "administrator", "audio", "build", "builder", "clip", "cluster", "code", "coder", "compute", "computer",
+    "container", "data", "debian", "default", "demo", "desktop", "develop", "developer", "docker", "embark", "eval",
+    "fedora", "guest", "home", "host", "image", "jenkins", "jovyan", "kaggle", "laptop", "linux", "local",
+    "localhost", "login", "machine", "main", "master", "model", "models", "node", "nobody", "none", "notebook",
+    "null", "paper", "pocket", "public", "python", "query", "research", "root", "runner", "sandbox", "score",
+    "science", "server", "service", "shared", "slurm", "spark", "split", "stack", "staff", "student", "system",
+    "task", "team", "test", "tester", "testing", "tests", "text", "train", "ubuntu", "user", "username", "users",
+    "vagrant", "video", "vision", "vscode", "windows", "work", "worker", "workstation",
+})  # fmt: skip
 KEYED = re.compile(r"TOKEN|SECRET|PASSW|KEY$|CREDENTIAL|SIGNATURE|^SIG$|^AUTH", re.IGNORECASE)  # of variables, queries
 SHORTEST_KEY = 8  # characters of a variable's value that is taken for a key
 KEYS = re.compile(r"\b(?:hf_[A-Za-z0-9]{16,}|sk-[\w-]{16,}|gh[pousr]_\w{20,}|AKIA[0-9A-Z]{16}|xox[abp]-[\w-]{10,})")
@@ -174,8 +174,9 @@ def redacted_value(value: Any, private: Private, parts: tuple[type, ...] = ()) -
         entries = (redacted_value(entry, private, parts) for entry in value)
         return list(entries) if isinstance(value, list) else tuple(entries)
     if isinstance(value, parts):
-        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.init}
-        return dataclasses.replace(value, **redacted_value(fields, private, parts))
+        part: Any = value
+        fields = {field.name: getattr(part, field.name) for field in dataclasses.fields(part) if field.init}
+        return dataclasses.replace(part, **redacted_value(fields, private, parts))
     return redacted(str(value), private) if isinstance(value, os.PathLike) else value
 
 

@@ -99,7 +99,8 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: embark.Encoder) 
     embark.save_report(embark.doctor(), settings=embark.load_settings())
     [kept] = (home / "zqresultsq" / "reports").glob("*.json")
     report = json.loads(kept.read_text())
-    report["sentences"] = [f"Cache folder: {home}/zqcacheq/hub; run by {USER} on {HOST} ('{home}/My zqcacheq/x y.bin')."]
+    said = f"Cache folder: {home}/zqcacheq/hub; run by {USER} on {HOST} ('{home}/My zqcacheq/x y.bin')."
+    report["sentences"] = [said]
     kept.write_text(json.dumps(report))
     return Desk(tmp_path / "out", home / "zqresultsq", tuple(row.name for row in rows), "")
 

@@ -21,11 +21,20 @@ import embark
 from color_models import COLORS, model
 from embark.catalogue import UnknownName
 from embark.cli import app
-from embark.results import Results
 from embark.redaction import redacted_value, this_machine
+from embark.results import Results
 from embark.results.table import Row, Score, Table, longtable, shown
 from embark.stats.compare import compare_results
-from embark.studies.document import DOCUMENT_PARTS, Bullets, Commands, Definitions, Document, NamedTable, Paragraph, Section
+from embark.studies.document import (
+    DOCUMENT_PARTS,
+    Bullets,
+    Commands,
+    Definitions,
+    Document,
+    NamedTable,
+    Paragraph,
+    Section,
+)
 from embark.studies.report_comparisons import difference_figures
 from embark.types import Benchmark, EmbarkError
 

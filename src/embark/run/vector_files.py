@@ -247,14 +247,14 @@ def _require_distinct_ids(sides: Mapping[str, Side]) -> None:
 # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _blocks(embedded: Embedded) -> Iterator[tuple[dict[str, list[str]], Any]]:
+def _blocks(embedded: Embedded) -> Iterator[tuple[dict[str, Sequence[str]], Any]]:
     """Some rows at a time: where they stand, and their vectors."""
     for part in embedded.parts:
         for name, side in part.sides.items():
             vectors = part.vectors[name]
             for start in range(0, len(side), BLOCK):
                 rows = range(start, min(start + BLOCK, len(side)))
-                columns = {
+                columns: dict[str, Sequence[str]] = {
                     "split": [part.split] * len(rows),
                     "subset": [part.subset] * len(rows),
                     "side": [name] * len(rows),
