@@ -138,3 +138,9 @@ def test_this_machine_is_known_by_its_environment(tmp_path: Path, monkeypatch: p
     assert "jdoe77" in private.users
     assert {"box", "box.site.edu"} <= set(private.hosts)
     assert "kkkkkkk1" in private.secrets
+
+
+@pytest.mark.parametrize("piece", ["a.b-", "a.", "/a a", "'/", "~/", "//a", "\\\\a", "x://", "10.1.2.", f"{HOME}/a b"])
+def test_long_texts_take_time_in_proportion(piece: str) -> None:
+    """No pattern looks at a text again from each of its places: this would take minutes."""
+    redacted(piece * 40_000, PRIVATE)

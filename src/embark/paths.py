@@ -92,7 +92,7 @@ def read_file(root: Path, relative: str, most: int) -> bytes:
         if facts.st_size > most:
             raise Refused(f"{relative} has {facts.st_size:,} bytes, where {most:,} are the most")
         with open(handle, "rb", closefd=False) as file:
-            data = file.read(most + 1)
+            data = file.read(facts.st_size + 1)
     finally:
         os.close(handle)
     if len(data) != facts.st_size:
