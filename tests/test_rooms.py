@@ -10,8 +10,8 @@ import embark
 
 ROOT = Path(embark.__file__).parent
 FLOW = (
-    "types", "escape", "paths", "settings", "catalogue", "threads", "interrupts", "allocation", "processes",
-    "http", "plugins", "tasks", "data", "models", "store", "metrics", "evaluators", "planning",
+    "types", "escape", "paths", "settings", "redaction", "catalogue", "threads", "interrupts", "allocation",
+    "processes", "http", "plugins", "tasks", "data", "models", "store", "metrics", "evaluators", "planning",
     "engine", "results", "published", "stats", "run", "boards", "studies", "site", "cli", "__init__",
 )  # fmt: skip
 APART = (

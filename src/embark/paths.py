@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
+import stat
 import unicodedata
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote_to_bytes
@@ -20,8 +22,15 @@ CASELESS = re.compile(r"^.|[^a-z0-9-]", re.DOTALL)  # what is escaped where a na
 COMMIT = re.compile("[0-9a-f]{40}")
 
 
+LINKED = (errno.ELOOP, errno.EMLINK, errno.ENOTDIR)  # what systems answer where a name that must be none is a link
+
+
 class Outside(EmbarkError):
     """A path that leads out of its folder."""
+
+
+class Refused(EmbarkError):
+    """A file that is not read, because it is not what it must be; the message is its name with the reason."""
 
 
 def component(name: str) -> str:
@@ -64,6 +73,58 @@ def inside(folder: Path, relative: str) -> Path:
 def leads_out(path: Path, folder: Path) -> bool:
     """Whether what stands under a path of a folder is elsewhere, because it is a link or lies behind one."""
     return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
+def read_file(root: Path, relative: str, most: int) -> bytes:
+    """The content of a file of a folder, read once: no link, neither the file nor a folder on the way, and a plain
+    file of at most `most` bytes with one name. Whatever else is there is refused; `root` itself may be a link.
+    """
+    path = PurePosixPath(relative)
+    if not path.parts or path.anchor or ".." in path.parts:
+        raise Outside(f"'{relative}' is not a path inside {_spoken(root)}.")
+    try:
+        handle = _opened(root, path.parts)
+    except OSError as error:
+        if error.errno in LINKED:
+            raise Refused(f"{relative} is a link, or lies behind one") from None
+        raise Refused(f"{relative} cannot be read ({error.strerror})") from error
+    try:
+        facts = os.fstat(handle)
+        if not stat.S_ISREG(facts.st_mode):
+            raise Refused(f"{relative} is no plain file")
+        if facts.st_nlink > 1:
+            raise Refused(f"{relative} is a hard link: the file has {facts.st_nlink} names")
+        if facts.st_size > most:
+            raise Refused(f"{relative} has {facts.st_size:,} bytes, where {most:,} are the most")
+        with open(handle, "rb", closefd=False) as file:
+            data = file.read(facts.st_size + 1)
+    finally:
+        os.close(handle)
+    if len(data) != facts.st_size:
+        raise Refused(f"{relative} was written while it was read")
+    return data
+
+
+def _opened(root: Path, parts: tuple[str, ...]) -> int:
+    """A handle of a file, reached from the folder by names that are no links; a pipe is not waited for."""
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    if os.open not in os.supports_dir_fd:  # Windows: compared after it is open
+        path = root.joinpath(*parts)
+        handle = os.open(path, flags)
+        linked = os.path.realpath(path) != os.path.join(os.path.realpath(root), *parts)
+        if linked or not os.path.samestat(os.fstat(handle), os.lstat(path)):
+            os.close(handle)
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        return handle
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for name in parts[:-1]:
+            inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        return os.open(parts[-1], flags | os.O_NOFOLLOW, dir_fd=folder)
+    finally:
+        os.close(folder)
 
 
 def relative_path(path: str, owner: str) -> str:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import csv
+import hashlib
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +20,7 @@ from typer.testing import CliRunner
 
 import embark
 from embark.cli import app
+from embark.results import META, Results
 from embark.types import EmbarkError
 from local_server import LocalServer, QuietHandler
 
@@ -180,3 +184,122 @@ def test_14_15_own_data_goes_only_by_name(hub: UploadHub, pictures: Callable[...
         embark.push("test/tiny", "me//scores")
     with pytest.raises(EmbarkError, match="no type of repository named 'space'"):
         embark.push("test/tiny", "me/scores", repo_type="space")  # type: ignore[arg-type]
+
+
+TASK = "PocketClockReading"
+LOGIN = '{"name": "embark/random", "revision": "1", "embark": {"aws_secret_access_key": "wJalrXUtnFEMI"}}'
+
+
+def folder_of_results() -> Path:
+    return next(Path(os.environ["EMBARK_RESULTS"]).glob(f"*/*/{TASK}.json")).parent
+
+
+def refused(*more: str) -> str:
+    """What the command says that must send nothing."""
+    ran = CliRunner().invoke(app, ["push", "me/scores", "-m", "embark/random", "-t", TASK, "--yes", *more])
+    assert isinstance(ran.exception, EmbarkError), ran.output
+    return str(ran.exception)
+
+
+@pytest.mark.parametrize("name", [META, f"{TASK}.json", f"{TASK}.parquet"])
+@pytest.mark.parametrize("link", [os.symlink, os.link, "folder"])
+def test_c_no_link_is_followed(hub: UploadHub, tmp_path: Path, name: str, link: Any) -> None:
+    """A file of results that leads to a private one: by a symbolic link, a hard link, or a link to its folder."""
+    path = folder_of_results() / name
+    private = tmp_path / "credentials.json"
+    private.write_bytes(LOGIN.encode() if name == META else path.read_bytes())
+    if link == "folder":
+        path.parent.rename(tmp_path / "elsewhere")
+        path.parent.symlink_to(tmp_path / "elsewhere")
+    else:
+        path.unlink()
+        link(private, path)
+    said = refused("--outcomes")
+    assert re.search("is a link|is a hard link|lies behind one", said)
+    assert (path.parent.name if link == "folder" else name) in said
+    assert hub.files == {}
+
+
+@pytest.mark.parametrize("name", [META, f"{TASK}.parquet", "notes.txt"])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/nowhere", path)])
+def test_c_odd_files_are_refused_by_name(hub: UploadHub, name: str, make: Callable[[Path], None]) -> None:
+    path = folder_of_results() / name
+    path.unlink(missing_ok=True)
+    make(path)
+    assert name in refused("--outcomes")
+    assert hub.files == {}
+
+
+@pytest.mark.parametrize("name", [META, f"{TASK}.json", f"{TASK}.parquet"])
+def test_c_a_giant_with_holes_is_not_read(hub: UploadHub, name: str) -> None:
+    os.truncate(folder_of_results() / name, 1 << 40)
+    assert refused("--outcomes")
+    assert hub.files == {}
+
+
+def test_c_a_card_is_made_of_the_fields_that_are_known(hub: UploadHub) -> None:
+    path = folder_of_results() / META
+    card = json.loads(path.read_text())
+    card["aws_secret_access_key"] = card["embark"]["aws_secret_access_key"] = "wJalrXUtnFEMI"
+    path.write_text(json.dumps(card))
+    embark.push("embark/random", "me/scores", TASK, upload=True)
+    assert not [name for name, content in hub.files.items() if b"wJalr" in content]
+    [sent] = [json.loads(content) for name, content in hub.files.items() if name.endswith(META)]
+    assert sent["embark"]["name"] == "embark/random"
+    path.write_text("-----BEGIN OPENSSH PRIVATE KEY-----")
+    [sent] = [c for n, c in embark.push("embark/random", "me/scores", TASK).files.items() if n.endswith(META)]
+    assert json.loads(sent) == {"name": "embark/random", "revision": card["revision"]}
+
+
+def test_c_another_models_card_does_not_go_along(hub: UploadHub) -> None:
+    path = folder_of_results() / META
+    card = json.loads(path.read_text())
+    card["embark"]["name"] = "me/unreleased"
+    path.write_text(json.dumps(card))
+    assert "is the card of me/unreleased, not of embark/random" in refused()
+
+
+def test_c_a_result_under_another_name_is_refused(hub: UploadHub) -> None:
+    path = folder_of_results() / f"{TASK}.json"
+    path.rename(path.with_name("my secret plan.json"))
+    assert "my secret plan.json holds the result of embark/random" in refused()
+
+
+def test_c_outcomes_are_those_that_the_result_recorded(hub: UploadHub) -> None:
+    path = folder_of_results() / f"{TASK}.parquet"
+    other = next(file for file in path.parent.glob("*.parquet") if file != path)
+    path.write_bytes(other.read_bytes())
+    assert f"{TASK}.parquet is not what was written with the scores" in refused("--outcomes")
+    assert embark.push("embark/random", "me/scores", TASK).files  # without outcomes, nothing is wrong
+
+
+def test_c_outcomes_of_older_results_stay(hub: UploadHub) -> None:
+    path = folder_of_results() / f"{TASK}.json"
+    content = json.loads(path.read_text())
+    del content["embark"]["outcomes"], content["embark"]["checksum"]
+    path.write_text(json.dumps(content))
+    shown = embark.push("embark/random", "me/scores", TASK, outcomes=True)
+    assert not [name for name in shown.files if name.endswith(".parquet")]
+    assert shown.notes == (f"outcomes are left out, whose hash no result recorded: {TASK} (run the tasks again)",)
+
+
+def test_c_what_was_shown_is_what_is_sent(hub: UploadHub) -> None:
+    words = ["push", "me/scores", "-m", "embark/random", "-t", TASK, "--outcomes", "--format", "csv"]
+    shown = list(csv.DictReader(CliRunner().invoke(app, words).stdout.splitlines()))
+    embark.push("embark/random", "me/scores", TASK, outcomes=True, upload=True)
+    sent = {name: (len(content), hashlib.sha256(content).hexdigest()) for name, content in hub.files.items()}
+    assert sent == {row["file"]: (int(row["bytes"]), row["sha256"]) for row in shown}
+    [scores] = [json.loads(content) for name, content in hub.files.items() if name.endswith(f"{TASK}.json")]
+    [outcomes] = [digest for name, (_, digest) in sent.items() if name.endswith(".parquet")]
+    assert scores["embark"]["outcomes"] == outcomes
+
+
+def test_c_what_was_sent_is_a_results_folder(hub: UploadHub, tmp_path: Path) -> None:
+    embark.push("embark/random", "me/scores", TASK, outcomes=True, upload=True)
+    for name, content in hub.files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    [result] = Results(tmp_path / "results").all()
+    [own] = [result for result in Results(Path(os.environ["EMBARK_RESULTS"])).all() if result.task == TASK]
+    assert result.records == own.records
+    assert result.outcomes().equals(own.outcomes())

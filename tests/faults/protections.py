@@ -1039,6 +1039,18 @@ PROTECTIONS = (
         "print(escape.json(json.dumps(", "print(str(json.dumps(",
     ),
     Removal(
+        "test_c_no_output_tells_of_this_machine", "redaction.py",
+        "text = private.keys.sub(SECRET, text)\n    if QUICK.search(text):", "if False:",
+    ),
+    Removal(
+        "test_c_no_output_tells_of_this_machine", "site/run_data.py",
+        'if is_of(state, settings) or state.get("id") in by_run]', "]",
+    ),
+    Removal(
+        "test_c_no_report_and_no_figure_tells_of_this_machine", "results/drawing.py",
+        "if _redact(figure, private):", "if False:",
+    ),
+    Removal(
         "test_fault_25_an_error_names_what_was_typed_and_stays_one_line", "cli/__init__.py",
         "terminal(str(error))", "str(error)",
     ),

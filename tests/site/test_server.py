@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from dataclasses import replace
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from threading import Thread
@@ -243,6 +244,47 @@ def test_a_run_knows_what_was_predicted_for_it(tmp_path: Path) -> None:
     assert state["predicted"] > 0
     [row] = run_data(run.results, settings)["done"]
     assert (row["predicted"], row["seconds"]) == (state["predicted"], state["seconds"])
+
+
+def test_c_a_page_shows_no_run_into_another_results_folder(
+    tiny: embark.Encoder, pictures: Any, tmp_path: Path
+) -> None:
+    """Two results folders share a home; the page of one, written or served, shows its own runs alone."""
+    ours, theirs = (embark.load_settings(tmp_path / "home", tmp_path / name) for name in ("ours", "theirs"))
+    tasks = embark.folder_task(pictures(), kinds="retrieval")
+    embark.evaluate(tiny, tasks, settings=ours, show_progress=False)
+    tiny.card = replace(tiny.card, name="secret/unreleased")
+    embark.evaluate(tiny, tasks, settings=theirs, show_progress=False)
+    older = {"id": "older", "ended": False, "updated": time.time(), "models": ["secret/unreleased"]}  # tells no folder
+    (tmp_path / "home" / "runs" / "older.json").write_text(json.dumps(older))
+    assert len(run_states(ours)) == 3
+    embark.export_site(tmp_path / "page", published=False, settings=ours)
+    runs = (tmp_path / "page" / "data" / "runs.js").read_text()
+    server = embark.serve(port=0, settings=ours)
+    try:
+        Thread(target=server.serve_forever, daemon=True).start()
+        served = get(server, "/data/runs.js")[1].decode()
+    finally:
+        server.shutdown()
+        server.server_close()
+    for text in (runs, served):
+        assert "secret" not in text
+        assert "test/tiny" in text
+        assert '"pid"' not in text
+
+
+def test_c_the_state_of_an_older_run_is_known_by_its_results(
+    tiny: embark.Encoder, pictures: Any, tmp_path: Path
+) -> None:
+    """States without a results folder count for the folder that has results of the run."""
+    settings = embark.load_settings(tmp_path / "home", tmp_path / "results")
+    run = embark.evaluate(tiny, embark.folder_task(pictures()), settings=settings, show_progress=False)
+    [path] = (tmp_path / "home" / "runs").glob("*.json")
+    state = json.loads(path.read_text())
+    del state["results"]
+    path.write_text(json.dumps(state))
+    [live] = run_data(run.results, settings)["live"]
+    assert live["id"] == state["id"]
 
 
 def test_a_killed_run_is_not_alive(tmp_path: Path) -> None:

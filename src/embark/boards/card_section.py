@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 from embark.boards.comparable_results import load_results
 from embark.catalogue import UnknownName, check_name
-from embark.data.atomic import atomically
+from embark.data.outgoing import write_bytes
+from embark.redaction import redacted, redacted_value, this_machine
 from embark.results import Record, TaskResult
 from embark.results.table import Noted, Table
 from embark.run import Run
@@ -63,7 +64,8 @@ class CardSection(Noted):
     def model_index(self) -> list[dict[str, Any]]:
         """The value of `model-index`, as huggingface_hub's ModelCardData has it."""
         rows = {task.name: task for task in self.tasks}
-        return [{"name": self.model, "results": [entry for r in self.results for entry in self._entries(r, rows)]}]
+        entries = [entry for result in self.results for entry in self._entries(result, rows)]
+        return [redacted_value({"name": self.model, "results": entries}, this_machine())]
 
     def _entries(self, result: TaskResult, rows: Mapping[str, Task]) -> list[dict[str, Any]]:
         task = rows[result.task]
@@ -85,7 +87,9 @@ class CardSection(Noted):
         revisions = ", ".join(sorted({result.revision for result in self.results}))
         versions = ", ".join(sorted({record.versions.get("embark", "") for r in self.results for record in r.records}))
         by = f"Scored by embark {versions} at revision `{revisions}`; in percent, with 95 % intervals over the items."
-        return "\n".join([BEGIN, "## Scores", "", self.table().format("markdown"), "", by, END, ""])
+        private = this_machine()
+        table = self.table().outgoing(private).format("markdown")
+        return "\n".join([BEGIN, "## Scores", "", table, "", redacted(by, private), END, ""])
 
     def __str__(self) -> str:
         return self.merged("")
@@ -122,8 +126,7 @@ class CardSection(Noted):
             raise EmbarkError(f"{path} is not UTF-8 text: save it as that first.") from None
         merged = self.merged(readme.replace("\r\n", "\n"))
         ends = "\r\n" if "\r\n" in readme else "\n"
-        with atomically(path) as out:
-            out.write(merged.replace("\n", ends).encode())
+        write_bytes(path, merged.replace("\n", ends).encode())  # our section is redacted, the rest is the user's own
 
 
 def card(

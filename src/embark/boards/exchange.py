@@ -117,7 +117,10 @@ def export_mteb(
     chosen = [result for result in own if result.protocol == protocols.get(result.task, "paper")]
     if not chosen:
         raise EmbarkError(f"There are no results of yours under that protocol in {results.root}. Make some: embark run")
-    return write_mteb(chosen, MODELS, mteb_cache(folder) / "results")
+    target = mteb_cache(folder) / "results"
+    if target.resolve() == results.root.resolve():
+        raise EmbarkError(f"{target} is the results folder itself: mteb finds the scores there. Name another folder.")
+    return write_mteb(chosen, MODELS, target)
 
 
 def mteb_cache(folder: Path | str) -> Path:

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
+import os
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from embark import http
 from embark.boards.card_section import results_of
 from embark.catalogue import check_name, counted, listed
-from embark.results import META, OURS, Results, TaskResult
+from embark.data.outgoing import parquet_bytes
+from embark.paths import Refused, read_file
+from embark.redaction import Private, redacted, this_machine
+from embark.results import (
+    LARGEST,
+    META,
+    Damaged,
+    Results,
+    TaskResult,
+    outgoing_card,
+    outgoing_result,
+    parse_card,
+    parse_result,
+)
 from embark.results.table import Exact, Noted, Row, Table
 from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
@@ -22,6 +40,8 @@ from embark.types import EmbarkError
 REPO_TYPES = ("dataset", "model")
 REPO = re.compile(r"([\w.-]+/)?[\w.-]+", re.ASCII)
 FOLDER = "results"  # of the repository
+LARGEST_CARD = 4 << 20  # bytes of a model's card
+LARGEST_OUTCOMES = 4 << 30  # … and of the outcomes of a task
 NO_TOKEN = "There is no token: set HF_TOKEN to one that may write, or log in with `hf auth login`."
 
 
@@ -36,9 +56,12 @@ class Upload(Noted):
     commit: str = ""
 
     def table(self) -> Table:
-        """One row per file."""
-        rows = [Row((name, Exact(len(content), f"{len(content):,}"))) for name, content in self.files.items()]
-        return Table(("file", "bytes"), tuple(rows))
+        """One row per file: its place, size and hash, which are those of what is uploaded."""
+        rows = [
+            Row((name, Exact(len(content), f"{len(content):,}"), hashlib.sha256(content).hexdigest()))
+            for name, content in self.files.items()
+        ]
+        return Table(("file", "bytes", "sha256"), tuple(rows))
 
     def sentence(self) -> str:
         """The upload in words."""
@@ -61,9 +84,10 @@ def push(
     """A model's results for a repository of the hub; nothing is sent unless `upload` is true.
 
     The files are those of the results folder: scores and the model's card, and with `outcomes` what became of every
-    item. Results on data of your own hold the names of its files and folders: they go along only if `tasks` names them.
-    The folder of a checkpoint is left out of its card. The token is HF_TOKEN, or that of `hf auth login`. `create`
-    makes a private repository if there is none.
+    item. Each is read once, and made anew from the fields that embark knows, without folders, hosts, users and keys.
+    Outcomes go along only if they are those that their result recorded (by hash). A link, or anything else that is no
+    plain file, is an error. Results on data of your own hold the names of its items: they go along only if `tasks`
+    names them. The token is HF_TOKEN, or that of `hf auth login`. `create` makes a private repository if there is none.
     """
     check_name("type of repository", repo_type, REPO_TYPES)
     if not REPO.fullmatch(repo):
@@ -88,31 +112,89 @@ def push(
         notes.append(f"left out, because they are samples (--limit): {listed(list(dict.fromkeys(sampled)))}")
     if private:
         notes.append(f"left out, because they tell names of your own data: {listed(private)} (name them to upload)")
-    files = _files(results, settings.results, outcomes)
+    files, unread = _files(results, stored, outcomes, this_machine(settings))
+    if unread:
+        notes.append(f"outcomes are left out, whose hash no result recorded: {listed(unread)} (run the tasks again)")
     wanted = Upload(repo, repo_type, settings.endpoint, files, notes=tuple(notes))
     return _uploaded(wanted, model, create, settings) if upload else wanted
 
 
-def _files(results: list[TaskResult], root: Path, outcomes: bool) -> dict[str, bytes]:
-    paths: list[Path] = []
+def _files(
+    results: list[TaskResult], stored: Results, outcomes: bool, private: Private
+) -> tuple[dict[str, bytes], list[str]]:
+    """The files by their place in the repository, and the tasks whose outcomes are left out; an error for odd files."""
+    files: dict[str, bytes] = {}
+    unread: list[str] = []
+    refused: list[str] = []
     for result in results:
-        assert result.path is not None
-        beside = [result.path.with_suffix(".parquet")] if outcomes else []
-        paths += [result.path.with_name(META), result.path, *beside]
-    places = {f"{FOLDER}/{path.relative_to(root).as_posix()}": path for path in paths if path.is_file()}
-    return {place: _public_card(path) if path.name == META else path.read_bytes() for place, path in places.items()}
+        try:
+            files |= _files_of(result, stored, outcomes, unread, private)
+        except Refused as error:
+            refused.append(str(error))
+    refused += [name for name in _odd_files(results, stored.root) if not any(name in reason for reason in refused)]
+    if refused:
+        why = f"Nothing can be uploaded from {stored.root}: {listed(list(dict.fromkeys(refused)))}."
+        raise EmbarkError(f"{why} A file of results is a plain file: copy or delete what is none.")
+    return files, unread
 
 
-def _public_card(path: Path) -> bytes:
-    """The model's card without the folder that its checkpoint lies in."""
-    content = path.read_bytes()
-    card = json.loads(content)
-    source = str(card.get(OURS, {}).get("source", ""))
-    hashed = str(card.get("revision", "")).startswith(("local-", "sha256-"))  # a hash of files, wherever they are
-    if not source or not (hashed or Path(source).expanduser().is_absolute()):
-        return content
-    card[OURS]["source"] = ""
-    return (json.dumps(card, indent=2, ensure_ascii=False) + "\n").encode()
+def _files_of(
+    result: TaskResult, stored: Results, outcomes: bool, unread: list[str], private: Private
+) -> dict[str, bytes]:
+    """The files of one result, made from what its files hold now; each is read once."""
+    assert result.path is not None
+    name = result.path.relative_to(stored.root).as_posix()
+    if any(redacted(word, private) != word for word in (result.model, result.revision, result.task)):
+        raise Refused(f"{name} is named after a folder or a user of this machine")
+    if result.path != stored.file(result):
+        raise Refused(f"{name} holds the result of {result.model} on {result.task}, whose file has another name")
+    folder = name.rpartition("/")[0]
+    try:
+        current = parse_result(read_file(stored.root, name, LARGEST), result.path)
+    except Damaged as damage:
+        raise Refused(f"{name} is damaged ({damage.reason})") from damage
+    if current is None or current != result:
+        raise Refused(f"{name} was written while it was read")
+    files: dict[str, bytes] = {}
+    if outcomes:
+        table = _outcomes(current, stored.root, f"{name.removesuffix('.json')}.parquet")
+        if table is None:
+            unread.append(result.task)
+        else:
+            data = parquet_bytes(table, private)
+            files[f"{FOLDER}/{name.removesuffix('.json')}.parquet"] = data
+            current = replace(current, checksum=hashlib.sha256(data).hexdigest())
+    card = None
+    if os.path.lexists(result.path.with_name(META)):
+        card = parse_card(read_file(stored.root, f"{folder}/{META}", LARGEST_CARD))
+    if card is not None and (card.name, card.revision) != (result.model, result.revision):
+        raise Refused(f"{folder}/{META} is the card of {card.name}, not of {result.model}")
+    meta = outgoing_card(result.model, result.revision, card, private)
+    return {f"{FOLDER}/{folder}/{META}": meta, f"{FOLDER}/{name}": outgoing_result(current, private), **files}
+
+
+def _outcomes(result: TaskResult, root: Path, name: str) -> pa.Table | None:
+    """The outcomes of a result, if they are those that it recorded; None where it recorded none."""
+    if not result.checksum:  # older results did not
+        return None
+    data = read_file(root, name, LARGEST_OUTCOMES)
+    if hashlib.sha256(data).hexdigest() != result.checksum:
+        raise Refused(f"{name} is not what was written with the scores")
+    try:
+        return pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
+    except (OSError, ValueError, KeyError) as error:  # pyarrow's errors among them
+        raise Refused(f"{name} cannot be read ({type(error).__name__})") from error
+
+
+def _odd_files(results: list[TaskResult], root: Path) -> list[str]:
+    """What lies in the folders of these results and is no plain file."""
+    folders = {result.path.parent for result in results if result.path is not None}
+    return [
+        f"{Path(entry.path).relative_to(root).as_posix()} is a link, or no plain file"
+        for folder in sorted(folders)
+        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name)
+        if not stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode)
+    ]
 
 
 def _uploaded(wanted: Upload, model: str, create: bool, settings: Settings) -> Upload:

@@ -67,7 +67,7 @@ def tasks(
         max_items=max_items,
     )
     columns = ("task", "family", "category", "evaluator", "metric", "modalities", "languages", "items")
-    emit(listing(columns, list(map(_task, chosen))), style, list(map(asdict, chosen)))
+    emit(listing(columns, list(map(_task, chosen))), style, list(map(asdict, chosen)), local=True)
 
 
 def benchmarks(names: Names = None, family: TaskFamilies = None, style: Format = "text") -> None:
@@ -123,7 +123,7 @@ def models(
         loaders=loader,
     )
     columns = ("model", "family", "gives", "size", "takes")  # as much as fits: the rest is in JSON
-    emit(listing(columns, list(map(_model, cards))), style, list(map(asdict, cards)))
+    emit(listing(columns, list(map(_model, cards))), style, list(map(asdict, cards)), local=True)
     if len(cards) == len(MODELS):
         reasons = group_values((reason, name) for name, reason in NO_CARD.items())
         say(*(f"UniBench's {listed(names)} have no card: {reason}." for reason, names in reasons.items()))

@@ -87,5 +87,5 @@ def omni(
         settings=embark.load_settings(home, offline=offline or None, store=store),
     )
     say(*built.notes)
-    emit(built.table(), style)
+    emit(built.table(), style, local=True)
     finish(f"built {out}. Run it: embark diagnose omni -m MODEL --tasks-file {out / 'tasks.toml'}")

@@ -34,7 +34,7 @@ def fetch(
     settings = embark.load_settings(home, offline=offline or None)
     report = embark.fetch(chosen_tasks(benchmark, task, [], tasks_file), dry_run=dry_run, settings=settings)
     if report.datasets or style != "text":
-        emit(report.table(), style, report.as_dict())
+        emit(report.table(), style, report.as_dict(), local=True)
     finish(*report.notes, failed=report.problems)
 
 
@@ -58,5 +58,5 @@ def check(
     if not (benchmark or task or tasks_file):
         raise typer.BadParameter("give a benchmark (-b) or tasks (-t)")
     report = embark.check(chosen_tasks(benchmark, task, [], tasks_file), settings=embark.load_settings(home))
-    emit(report.table(), style)
+    emit(report.table(), style, local=True)
     finish(*report.notes, failed=report.differences)

@@ -133,8 +133,19 @@ def terminal_width() -> int:
     return shutil.get_terminal_size((WIDTH, 24)).columns
 
 
-def emit(table: Table, style: str, data: Any = None, columns: Sequence[str] | None = None) -> None:
-    """Print a table in a format, or only these columns; as JSON, `data` instead where it has more than the table."""
+def emit(
+    table: Table, style: str, data: Any = None, columns: Sequence[str] | None = None, *, local: bool = False
+) -> None:
+    """Print a table in a format, or only these columns; as JSON, `data` instead where it has more than the table.
+
+    Other formats than text are for files that others read: folders, hosts and users are removed from them, unless the
+    output is `local`, about what is on this machine.
+    """
+    if style != "text" and not local:
+        from embark.redaction import redacted_value, this_machine
+
+        private = this_machine()
+        table, data = table.outgoing(private), redacted_value(data, private)
     if columns:
         table = table.only(name.strip() for names in columns for name in names.split(","))
     if style == "json" and data is not None and not columns:

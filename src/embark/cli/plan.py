@@ -114,7 +114,7 @@ def plan(
             protocol=protocol,
             settings=settings,
         )
-        emit(estimate.table(), style, estimate.as_dict())
+        emit(estimate.table(), style, estimate.as_dict(), local=True)
         return
     report = embark.plan(
         model or None,
@@ -127,7 +127,7 @@ def plan(
         loading=embark.Loading(device, dtype, compile, trust, pixels=pixels, stored_dtype=stored_dtype),
     )
     if style != "text":
-        emit(report.table(), style, report.as_dict())
+        emit(report.table(), style, report.as_dict(), local=True)
     elif report.outline is not None:
         print("\n".join((f"{benchmark or 'the chosen tasks'}: {report.summary()[0]}", *report.summary()[1:], "")))
         print_table(report.table())

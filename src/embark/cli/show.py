@@ -55,7 +55,7 @@ def show(
         return
     facts = embark.show(name, tasks=own_rows(folder, tasks_file), settings=embark.load_settings(home, results))
     if style != "text":
-        emit(facts.table(), style, facts.as_dict())
+        emit(facts.table(), style, facts.as_dict(), local=True)
         return
     for fact, line in (row.cells for row in facts.table().rows):
         print(f"{fact:<{WIDTH}}{wrapped(escape.terminal(str(line)), WIDTH)}")

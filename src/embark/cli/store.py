@@ -59,5 +59,5 @@ def gc(style: Format = "text", home: Home = None, store: StorePlace = None, resu
 
 
 def _show(health: StoreHealth, style: str) -> None:
-    emit(health.table(), style, dataclasses.asdict(health))
+    emit(health.table(), style, dataclasses.asdict(health), local=True)
     finish(*health.notes, failed=health.damage)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
+from embark.redaction import last_name
 from embark.types import MODALITIES, EmbarkError, ModelCard
 
 Check = Callable[[Any], bool]
@@ -68,3 +70,12 @@ def stored_card(stated: Mapping[str, Any]) -> ModelCard | None:
         return ModelCard(**card_facts({name: value for name, value in stated.items() if name in _CHECKS}))
     except (EmbarkError, TypeError):  # a wrong value, or none where one must be
         return None
+
+
+LOCAL_REVISIONS = ("local-", "sha256-")  # begin the revisions of checkpoints on this machine: a hash of their files
+
+
+def public_card(card: ModelCard) -> ModelCard:
+    """The card for others: a checkpoint of this machine is named by its last folder, as nobody else has the others."""
+    local = card.revision.startswith(LOCAL_REVISIONS) or Path(card.source).expanduser().is_absolute()
+    return replace(card, source=last_name(card.source)) if local else card

@@ -29,8 +29,9 @@ import pyarrow.parquet as pq
 
 from embark.catalogue import group_values
 from embark.data.atomic import NO_ROOM, atomically
-from embark.models.card_facts import stored_card
+from embark.models.card_facts import public_card, stored_card
 from embark.paths import leads_out, place
+from embark.redaction import Private, last_name, redacted_value
 from embark.results.task_rows import from_json, to_json
 from embark.types import EmbarkError, ModelCard, Task
 
@@ -47,6 +48,7 @@ CHECKSUM = "checksum"  # of all else in the file
 META = "model_meta.json"
 SAMPLED = "sampled from"  # the count that results of a sample have
 COMMIT = "scored on commit "  # how the mark of scores on other data begins
+LARGEST = 256 << 20  # bytes of a file of scores; one that claims to be larger is none
 PATIENCE = 20  # times, a twentieth of a second apart, that outcomes are looked at while another process writes them
 
 
@@ -216,6 +218,11 @@ class Results:
                 break
         return saved
 
+    def file(self, result: TaskResult) -> Path:
+        """Where a result of ours belongs: the folder and the name that its model, task and protocol have on disk."""
+        folder = self.folder(result.model, result.revision)
+        return place(folder, _stem(result.task, result.protocol), ".json")
+
     def write(self, result: TaskResult, card: ModelCard | None, name: str = "") -> TaskResult:
         """Write scores alone; by default under a name that tells their protocol and the tool that made them."""
         folder = self.folder(result.model, result.revision)
@@ -383,13 +390,21 @@ def _parse(path: Path) -> TaskResult | None:
     """The result in a file, or None if the file is not of ours."""
     try:
         _require_own(path)
-        content = json.loads(path.read_bytes())
+        if path.stat().st_size > LARGEST:
+            raise Damaged(path, f"it is larger than {LARGEST >> 20} MiB")
+        return parse_result(path.read_bytes(), path)
+    except FileNotFoundError:  # replaced or set aside by another process
+        return None
+
+
+def parse_result(data: bytes, path: Path) -> TaskResult | None:
+    """The result in the content of a file, whose place is `path`; None if it is not of ours."""
+    try:
+        content = json.loads(data)
         if path.name == META:
             dict(content)
             return None
         return _result(content, path) if isinstance(content, dict) and OURS in content else None
-    except FileNotFoundError:  # replaced or set aside by another process
-        return None
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise Damaged(path, _reason(error)) from error
 
@@ -479,10 +494,40 @@ def _card(path: Path) -> ModelCard | None:
     """The card in a file beside results; None where there is none of ours."""
     try:
         _require_own(path)
-        facts = json.loads(path.read_bytes())[OURS]
-    except (Damaged, OSError, ValueError, KeyError, TypeError, RecursionError):
+        return parse_card(path.read_bytes())
+    except (Damaged, OSError):
+        return None
+
+
+def parse_card(data: bytes) -> ModelCard | None:
+    """The card in the content of a file; None where it is none of ours."""
+    try:
+        facts = json.loads(data)[OURS]
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     return stored_card(facts) if isinstance(facts, dict) else None
+
+
+def outgoing_result(result: TaskResult, private: Private) -> bytes:
+    """A result's file as it may leave this machine, made from its fields."""
+    if result.row is not None:
+        result = dataclasses.replace(result, row=_outgoing_row(result.row))
+    content = redacted_value(finite(_mteb(result)), private)
+    content[OURS][CHECKSUM] = _checksum(content)
+    return _json(content)
+
+
+def outgoing_card(model: str, revision: str, card: ModelCard | None, private: Private) -> bytes:
+    """The file beside a model's results as it may leave this machine: its card, made from the fields, or names."""
+    meta = {"name": model, "revision": revision} if card is None else _meta(public_card(card))
+    return _json(redacted_value(finite(meta), private))
+
+
+def _outgoing_row(row: Task) -> Task:
+    """The row of an own task for others: its folder by its last name, and still no data set of a hub."""
+    id = row.source.id
+    local = f"/{last_name(id)}" if Path(id).is_absolute() else id
+    return dataclasses.replace(row, source=dataclasses.replace(row.source, id=local))
 
 
 def _meta(card: ModelCard) -> dict[str, Any]:

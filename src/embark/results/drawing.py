@@ -12,6 +12,8 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
+from embark.data.outgoing import write_bytes
+from embark.redaction import Private, redacted, redacted_value, this_machine
 from embark.results.table import FOOTNOTE, HINT, Tabular
 from embark.types import EmbarkError
 
@@ -77,8 +79,7 @@ class Drawn(Tabular, ABC):
         if path.suffix not in FORMATS:
             raise EmbarkError(f"A plot can be written as {', '.join(FORMATS)}, not as '{path.suffix or path.name}'.")
         image = self._image(path.suffix.removeprefix("."))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(image)
+        write_bytes(path, image)
 
     def svg(self) -> str:
         """The drawing as SVG."""
@@ -90,7 +91,8 @@ class Drawn(Tabular, ABC):
             image = b64encode(self._image("svg")).decode()
         except EmbarkError:  # without matplotlib the table stands alone
             return table
-        return f'{table}\n<img alt="{escape(self.title)}" src="data:image/svg+xml;base64,{image}">'
+        title = redacted(self.title, this_machine())
+        return f'{table}\n<img alt="{escape(title)}" src="data:image/svg+xml;base64,{image}">'
 
     def _image(self, format: str) -> bytes:
         try:
@@ -104,8 +106,33 @@ class Drawn(Tabular, ABC):
             figure = Figure(figsize=self.size, layout="constrained")
             figure.suptitle("\n".join(wrap(self.title, int(self.size[0] * LETTERS))), fontsize=9)
             self.draw(figure)  # after the title, which takes room from it
+            private = this_machine()
             words = {"Title": self.title, "Subject" if format == "pdf" else "Description": self.caption}
             dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}  # the same drawing is the same file
-            figure.savefig(image, format=format, dpi=DPI, metadata=words | dates.get(format, {}))
+            facts = redacted_value(words, private) | dates.get(format, {})
+            figure.savefig(image, format=format, dpi=DPI, metadata=facts)
+            if _redact(figure, private):  # labels of axes are texts only once they are drawn
+                image = BytesIO()
+                figure.savefig(image, format=format, dpi=DPI, metadata=facts)
         data = image.getvalue()
         return NOT_XML.sub("\ufffd", data.decode()).encode() if format == "svg" else data
+
+
+def _redact(figure: Any, private: Private) -> bool:
+    """Remove what must not leave this machine from the texts of a drawn figure; whether there was any."""
+    from matplotlib.text import Text
+
+    changed = False
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            labels = [label.get_text() for label in axis.get_ticklabels()]
+            shown = redacted_value(labels, private)
+            if shown != labels:
+                axis.set_ticks(axis.get_ticklocs(), labels=shown)
+                changed = True
+    for text in figure.findobj(Text):
+        shown = redacted(text.get_text(), private)
+        if shown != text.get_text():
+            text.set_text(shown)
+            changed = True
+    return changed

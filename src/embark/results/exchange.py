@@ -20,9 +20,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from embark.catalogue import counted, listed
+from embark.data.outgoing import write_bytes
 from embark.models import MODELS
 from embark.paths import component
-from embark.results import OURS, Record, Results, TaskResult
+from embark.redaction import redacted, this_machine
+from embark.results import META, OURS, Record, Results, TaskResult, outgoing_card, outgoing_result
 from embark.results.mteb_versions import agrees, fault
 from embark.types import EmbarkError, ModelCard, Task
 
@@ -116,14 +118,21 @@ def read_unibench(path: Path, tasks: Mapping[str, Task]) -> ReadResults:
 def write_mteb(results: Iterable[TaskResult], cards: Mapping[str, ModelCard], folder: Path) -> list[TaskResult]:
     """Results in mteb's layout: one protocol per folder, since mteb knows one result per task."""
     written: dict[tuple[str, str, str], TaskResult] = {}
+    stored = Results(folder)
+    private = this_machine()
     for result in results:
         key = (result.model, result.revision, result.task)
         if key in written:
             raise EmbarkError(
                 f"There are two results of {result.model} on {result.task}: export one protocol at a time."
             )
-        result = replace(result, checksum="")  # its outcomes stay where they are
-        written[key] = Results(folder).write(result, cards.get(result.model), f"{component(result.task)}.json")
+        of_model = stored.folder(redacted(result.model, private), result.revision)
+        path = of_model / f"{component(result.task)}.json"
+        card = cards.get(result.model)
+        if card is not None or not (of_model / META).exists():
+            write_bytes(of_model / META, outgoing_card(result.model, result.revision, card, private))
+        write_bytes(path, outgoing_result(replace(result, checksum=""), private))  # its outcomes stay where they are
+        written[key] = replace(result, checksum="", path=path)
     return list(written.values())
 
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from embark import escape
 from embark.catalogue import Catalogue, check_name
+from embark.redaction import Private, redacted_value, this_machine
 from embark.types import EmbarkError
 
 T = TypeVar("T")
@@ -249,6 +250,10 @@ class Table:
         notes = self.notes if style in ("text", "html") else tuple(HINT.sub("", note) for note in self.notes)
         return FORMATS[style](replace(self, notes=notes))
 
+    def outgoing(self, private: Private | None = None) -> Table:
+        """The table as it may leave this machine: without folders, hosts, users and keys."""
+        return redacted_value(self, private or this_machine(), TABLE_PARTS)  # type: ignore[no-any-return]
+
     def flat(self) -> tuple[list[str], list[list[str | float | None]]]:
         """Names of columns and lines of plain values: a score takes three columns, an interval two.
 
@@ -275,7 +280,7 @@ class Table:
         return data_frame(lines, names)
 
     def _repr_html_(self) -> str:
-        return self.format("html")
+        return self.outgoing().format("html")  # notebooks are shared
 
     def _ends(self, column: int) -> tuple[str, ...]:
         """What is added to a column's name, for each of the columns that it takes in a flat table."""
@@ -283,6 +288,9 @@ class Table:
             return "", " low", " high"
         intervals = any(isinstance(row.cells[column], Interval) for row in self.rows)
         return (" low", " high") if intervals else ("",)
+
+
+TABLE_PARTS = (Table, Row, Score, Exact, Interval)
 
 
 class Tabular:
@@ -306,7 +314,9 @@ class Tabular:
 
     def _repr_html_(self) -> str:
         table = self.table()
-        return table.format("html") + html_notes([note for note in self.notes if note not in table.notes])
+        notes = [note for note in self.notes if note not in table.notes]
+        private = this_machine()  # notebooks are shared
+        return table.outgoing(private).format("html") + html_notes(redacted_value(notes, private))
 
 
 @dataclass(frozen=True)

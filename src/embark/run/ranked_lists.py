@@ -15,12 +15,14 @@ import numpy as np
 
 from embark.catalogue import check_name
 from embark.data import readers
+from embark.data.outgoing import write_text
 from embark.evaluators.ranks import tie_places
 from embark.evaluators.topk import topk
 from embark.models import Loading
 from embark.models.encoder import Encoder
 from embark.paths import place
 from embark.planning import Demand, task_demand
+from embark.redaction import Content, redacted, this_machine
 from embark.results import Results
 from embark.results.task_rows import known_tasks
 from embark.run.failures import FailureLog
@@ -50,7 +52,7 @@ class Ranking:
 
     def lines(self, format: str) -> Iterator[str]:
         """One JSON object per query, or one line per document as trec_eval reads it."""
-        tag = self.model.replace(" ", "_")
+        tag = redacted(self.model, this_machine()).replace(" ", "_")
         for query, documents, scores in zip(self.queries, self.documents, self.scores.tolist(), strict=True):
             if format == "jsonl":
                 yield json.dumps({"query_id": query, "corpus_ids": documents, "scores": scores}, ensure_ascii=False)
@@ -63,10 +65,8 @@ class Ranking:
         check_name("format of ranked lists", format, FORMATS)
         part = "" if (self.split, self.subset) == ("test", "default") else f".{self.split}.{self.subset}"
         part += "" if self.protocol == "paper" else f".{self.protocol}"
-        path = place(place(folder, self.model), f"{self.task}{part}", FORMATS[format])
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(f"{line}\n" for line in self.lines(format)), encoding="utf-8")
-        return path
+        path = place(place(folder, redacted(self.model, this_machine())), f"{self.task}{part}", FORMATS[format])
+        return write_text(path, Content("".join(f"{line}\n" for line in self.lines(format))))  # ids are content
 
 
 def rank(

@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from embark.catalogue import check_name, counted
-from embark.data.atomic import atomically
+from embark.data.outgoing import write_bytes, write_text
 from embark.models import Loading
 from embark.models.encoder import Encoder, Reranker
 from embark.models.recorded import as_stored, input_key, input_of
 from embark.planning import Demand
+from embark.redaction import Content
 from embark.results import Results
 from embark.results.task_rows import known_tasks
 from embark.run.models import load_model
@@ -156,10 +157,8 @@ def _merged(path: Path, stage: str, lines: Iterator[dict[str, Any]]) -> Recordin
     before = len(rows)
     for line in lines:
         rows.setdefault(_key(line), line)
-    path.parent.mkdir(parents=True, exist_ok=True)
     text = [*defaults, *(json.dumps(row, ensure_ascii=False) for row in rows.values())]
-    with atomically(path) as out:
-        out.write("".join(f"{line}\n" for line in text).encode())
+    write_text(path, Content("".join(f"{line}\n" for line in text)))  # questions about items: content
     empty = sum(row.get(ANSWERS[stage]) is None for row in rows.values())
     return RecordingInputs(path, stage, len(rows), len(rows) - before, empty)
 
@@ -177,9 +176,7 @@ def _write_media(item: Item, folder: Path) -> None:
         for data in as_stored(part).read():
             path = folder / f"{sha256(data).hexdigest()}{_ending(data)}"
             if not path.exists():
-                folder.mkdir(parents=True, exist_ok=True)
-                with atomically(path) as out:
-                    out.write(data)
+                write_bytes(path, data)
 
 
 def _ending(data: bytes) -> str:

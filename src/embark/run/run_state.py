@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
@@ -29,6 +30,7 @@ def state_file(settings: Settings, id: str, state: Callable[[], Mapping[str, Any
     A run that fails before it stored anything leaves no home behind; a home that cannot be written is left alone.
     """
     path = settings.home / "runs" / f"{id}.json"
+    results = _folder_name(settings)
     started = time.time()
     ended = Event()
 
@@ -37,6 +39,7 @@ def state_file(settings: Settings, id: str, state: Callable[[], Mapping[str, Any
             return
         with suppress(Exception):  # a page is no reason to fail
             facts = {"id": id, "pid": os.getpid(), "started": started, "updated": time.time(), "ended": is_over}
+            facts["results"] = results
             path.parent.mkdir(exist_ok=True)
             part = path.with_suffix(".part")
             part.write_text(json.dumps({**facts, **state()}), encoding="utf-8")
@@ -78,6 +81,16 @@ def activity_state(activity: Activity) -> dict[str, Any]:
         "busy": round(activity.busy_share(), 3),
         "waits": {reason: round(share, 3) for reason, share in activity.idle_shares().items()},
     }
+
+
+def is_of(state: Mapping[str, Any], settings: Settings) -> bool:
+    """Whether a state is that of a run into the results folder of these settings; older states do not tell."""
+    return state.get("results") == _folder_name(settings)
+
+
+def _folder_name(settings: Settings) -> str:
+    """What stands for a results folder in a state: a hash of its place, because pages show states."""
+    return hashlib.sha256(os.path.realpath(settings.results).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def run_states(settings: Settings) -> list[dict[str, Any]]:

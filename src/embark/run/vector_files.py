@@ -21,13 +21,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from embark.catalogue import check_name, counted, listed
-from embark.data.atomic import atomically
 from embark.data.items import digest
+from embark.data.outgoing import json_lines_file, numbers_file, parquet_file
 from embark.engine.report import Report
 from embark.evaluators.similarity import has_token_vectors
 from embark.models import Loading
 from embark.models.encoder import Encoder
 from embark.planning import Demand, plan
+from embark.redaction import Content
 from embark.results import Results
 from embark.results.table import Noted, Row, Table
 from embark.results.task_rows import known_tasks
@@ -246,18 +247,18 @@ def _require_distinct_ids(sides: Mapping[str, Side]) -> None:
 # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _blocks(embedded: Embedded) -> Iterator[tuple[dict[str, list[str]], Any]]:
+def _blocks(embedded: Embedded) -> Iterator[tuple[dict[str, Sequence[str]], Any]]:
     """Some rows at a time: where they stand, and their vectors."""
     for part in embedded.parts:
         for name, side in part.sides.items():
             vectors = part.vectors[name]
             for start in range(0, len(side), BLOCK):
                 rows = range(start, min(start + BLOCK, len(side)))
-                columns = {
+                columns: dict[str, Sequence[str]] = {
                     "split": [part.split] * len(rows),
                     "subset": [part.subset] * len(rows),
                     "side": [name] * len(rows),
-                    "id": [side.ids[row] for row in rows],
+                    "id": [Content(side.ids[row]) for row in rows],
                     "content": [digest(side.items[row].parts).hex() for row in rows],
                 }
                 yield columns, vectors[rows.start : rows.stop]
@@ -266,8 +267,8 @@ def _blocks(embedded: Embedded) -> Iterator[tuple[dict[str, list[str]], Any]]:
 def _write_parquet(path: Path, embedded: Embedded, several: bool, facts: Mapping[str, str]) -> None:
     vector = pa.list_(pa.float32(), embedded.dim)
     fields = [pa.field(name, pa.string()) for name in (*PLACE, "id", "content")]
-    schema = pa.schema([*fields, pa.field("vector", pa.list_(vector) if several else vector)], dict(facts))
-    with atomically(path) as out, pq.ParquetWriter(out, schema, compression="zstd") as writer:
+    schema = pa.schema([*fields, pa.field("vector", pa.list_(vector) if several else vector)])
+    with parquet_file(path, schema, facts) as file:
         for columns, vectors in _blocks(embedded):
             rows = np.concatenate(vectors) if several else vectors
             flat = pa.array(np.asarray(rows, np.float32).ravel())
@@ -275,19 +276,18 @@ def _write_parquet(path: Path, embedded: Embedded, several: bool, facts: Mapping
             if several:
                 ends = np.cumsum([0, *map(len, vectors)])
                 column = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), column)
-            writer.write_table(pa.table([*columns.values(), column], schema=schema))
+            file.write([*columns.values(), column])
 
 
 def _write_npy(path: Path, embedded: Embedded) -> None:
     count = sum(len(ids) for part in embedded.parts for ids in part.ids.values())
     header = {"descr": "<f4", "fortran_order": False, "shape": (count, embedded.dim)}
-    with atomically(path) as matrix, atomically(path.with_suffix(".jsonl")) as ids:
+    with numbers_file(path) as matrix, json_lines_file(path.with_suffix(".jsonl")) as write_row:
         np.lib.format.write_array_header_1_0(matrix, header)
         for columns, vectors in _blocks(embedded):
             matrix.write(np.ascontiguousarray(vectors, "<f4").tobytes())
             for values in zip(*columns.values(), strict=True):
-                line = json.dumps(dict(zip(columns, values, strict=True)), ensure_ascii=False)
-                ids.write(f"{line}\n".encode("utf-8", "surrogatepass"))
+                write_row(dict(zip(columns, values, strict=True)))
 
 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────

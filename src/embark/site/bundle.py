@@ -14,7 +14,9 @@ from embark.boards.cards import card_of
 from embark.boards.comparable_results import own_results
 from embark.boards.leaderboards import Leaderboard, leaderboard
 from embark.catalogue import counted, group_values
-from embark.models import MODELS
+from embark.data.outgoing import write_bytes
+from embark.models.card_facts import public_card
+from embark.redaction import this_machine
 from embark.results import Results, TaskResult
 from embark.settings import Settings, load_settings
 from embark.site.board_data import board_data
@@ -24,7 +26,7 @@ from embark.site.model_data import model_data
 from embark.site.plot_data import plot_data
 from embark.site.report_data import heading, report_data
 from embark.site.run_data import run_data
-from embark.site.scripts import minute, slug, without_folders, write_script
+from embark.site.scripts import minute, slug, write_script
 from embark.site.task_data import task_data
 from embark.stats.means import names
 from embark.studies.kept_reports import FOLDER
@@ -75,6 +77,7 @@ def export_site(
     settings = settings or load_settings()
     folder = Path(folder) if folder is not None else settings.results / "page"
     wanted = [benchmarks] if isinstance(benchmarks, str) else benchmarks
+    private = this_machine(settings)
     stored = Results(settings.results)
     own = [result for result in stored.all() if result.made_by == "embark"]
     with GalleryFiles(folder, with_media, settings, len({result.task for result in own})) as galleries:
@@ -87,9 +90,9 @@ def export_site(
         for name, results in group_values((result.task, result) for result in current).items():
             galleries.add(tasks[name], results)
         parts = _write_boards(folder, boards, tasks, own, settings)
-        write_script(folder, "compare", comparisons_data(_by_model(current), list(tasks.values())))
+        write_script(folder, "compare", comparisons_data(_by_model(current), list(tasks.values())), private)
         parts["items"] = galleries.files()
-    write_script(folder, "index", _index(boards, tasks) | parts | {"live": live})
+    write_script(folder, "index", _index(boards, tasks) | parts | {"live": live}, private)
     return Site(folder, tuple(boards), (*stored.notes, *galleries.notes))
 
 
@@ -102,21 +105,21 @@ def _write_boards(
 ) -> dict[str, object]:
     """Write the boards with their plots, tasks and models, the runs and the reports; what there is of them."""
     times = embedding_times(own)
+    private = this_machine(settings)
     plots = []
     for name, board in boards.items():
         data = board_data(name, board)
-        notes = without_folders({"notes": data["notes"], "footnotes": data["footnotes"]}, settings)
-        write_script(folder, f"board/{slug(name)}", data | notes)
+        write_script(folder, f"board/{slug(name)}", data, private)
         if len(board.entries) >= FEWEST:
-            write_script(folder, f"plots/{slug(name)}", plot_data(board, times))
+            write_script(folder, f"plots/{slug(name)}", plot_data(board, times), private)
             plots.append(name)
     for family, rows in group_values((task.family, task) for task in tasks.values()).items():
-        write_script(folder, f"tasks/{slug(family)}", task_data(rows))
-    write_script(folder, "models", model_data(_cards(boards.values()), times))
-    write_script(folder, "runs", run_data(own, settings))
-    reports = without_folders(report_data(settings.results / FOLDER), settings)
+        write_script(folder, f"tasks/{slug(family)}", task_data(rows), private)
+    write_script(folder, "models", model_data(_cards(boards.values()), times), private)
+    write_script(folder, "runs", run_data(own, settings), private)
+    reports = report_data(settings.results / FOLDER)
     for report in reports:
-        write_script(folder, f"reports/{report['file']}", report)
+        write_script(folder, f"reports/{report['file']}", report, private)
     return {"plots": plots, "reports": list(map(heading, reports))}
 
 
@@ -152,7 +155,7 @@ def _prepare(folder: Path) -> None:
             shutil.rmtree(folder / name, ignore_errors=True)
         for path in STATIC.iterdir():
             (folder / path.name).unlink(missing_ok=True)  # a link would be written through
-            shutil.copyfile(path, folder / path.name)
+            write_bytes(folder / path.name, path.read_bytes())
     except OSError as error:
         why = f"The page cannot be written to {folder} ({error.strerror})."
         raise EmbarkError(f"{why} Choose another folder.") from error
@@ -186,9 +189,8 @@ def _by_model(results: Sequence[TaskResult]) -> dict[str, list[TaskResult]]:
 
 def _cards(boards: Iterable[Leaderboard]) -> dict[str, ModelCard | None]:
     models = {entry.model.model: entry.model for board in boards for entry in board.entries}
-    return {
-        name: MODELS.get(name) or card_of(next(iter(model.results.values()))) for name, model in sorted(models.items())
-    }
+    cards = {name: card_of(next(iter(model.results.values()))) for name, model in sorted(models.items())}
+    return {name: card and public_card(card) for name, card in cards.items()}
 
 
 def _index(boards: dict[str, Leaderboard], tasks: dict[str, Task]) -> dict[str, object]:

@@ -12,11 +12,12 @@ import pyarrow.compute as pc
 
 from embark.data import readers
 from embark.data.items import ItemList, content_numbers
+from embark.redaction import Content
 from embark.results import Damaged, TaskResult
 from embark.run.workbench import Workbench
 from embark.settings import Settings
 from embark.site.best_answers import best_answers
-from embark.site.scripts import points, without_folders
+from embark.site.scripts import points
 from embark.site.thumbnails import Thumbnails, may_show
 from embark.stats.compare import right_items
 from embark.stats.means import names
@@ -160,7 +161,7 @@ class _Part:
         try:
             return _remembering(self.galleries.bench.read(self.task, *self.part))
         except (EmbarkError, OSError) as error:
-            self.gallery.note = without_folders(f"The data are not shown: {error}", self.galleries.bench.settings)
+            self.gallery.note = f"The data are not shown: {error}"
             return None
 
     def _numbered(self, rows: Array) -> list[int]:
@@ -188,14 +189,14 @@ class _Part:
         column = next(column for column in self.columns if column is not None)
         label = column["label"][row] if self.shown and "label" in column else None
         item: dict[str, Any] = {
-            "id": str(self.ids[row]),
+            "id": Content(self.ids[row]),
             "part": "" if len(self.task.parts) == 1 else "/".join(self.part),
             "query": [],
             "gold": [],
-            "label": None if label is None else str(label),
+            "label": None if label is None else Content(label),
         }
         if self.data is not None and isinstance(self.data.truth, Groups) and label is not None:
-            item["label"] = self.data.truth.names[int(label)]
+            item["label"] = Content(self.data.truth.names[int(label)])
         if "gold" in column:
             item["label"] = f"given similarity {float(column['gold'][row]):.2f}"
         if self.data is not None and position >= 0:
@@ -230,7 +231,7 @@ class _Part:
             parts = [self.galleries.thumbnails.part(part) for part in item.parts]
             self.content_numbers[side, position] = len(self.gallery.contents)
             self.gallery.contents.append(
-                {"id": str(of_side.ids[position]), "hash": f"{number & (1 << 64) - 1:016x}", "parts": parts}
+                {"id": Content(of_side.ids[position]), "hash": f"{number & (1 << 64) - 1:016x}", "parts": parts}
             )
         return self.content_numbers[side, position]
 
@@ -239,7 +240,7 @@ class _Part:
         key = ("class", hash(name))
         if key not in self.content_numbers:
             self.content_numbers[key] = len(self.gallery.contents)
-            self.gallery.contents.append({"id": name, "parts": [self.galleries.thumbnails.part(Text(name))]})
+            self.gallery.contents.append({"id": Content(name), "parts": [self.galleries.thumbnails.part(Text(name))]})
         return self.content_numbers[key]
 
     def _answers(self, model: int, rows: Array, positions: Array) -> list[dict[str, Any] | None]:
@@ -260,7 +261,7 @@ class _Part:
                 "right": None if right is None else bool(right[row]),
                 "value": None if values is None else points(float(values[row])),
                 "rank": int(column["rank"][row]) if "rank" in column else None,
-                "predicted": None if predicted is None or predicted[row] is None else str(predicted[row]),
+                "predicted": None if predicted is None or predicted[row] is None else Content(predicted[row]),
                 "top": [] if best is None else [(self._answer(number), round(s, 3)) for number, s in best[place]],
             }
             for place, row in enumerate(rows.tolist())

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from embark.processes import POSSIBLE, SINGLE_THREADED, NoWorkers, WorkerLost, Workers, WorkersDie
+from embark.redaction import this_machine
 from embark.results import TaskResult
 from embark.settings import Settings, cores
 from embark.site.galleries import Galleries
@@ -28,6 +29,7 @@ class GalleryWriter:
 
     def __init__(self, folder: Path, with_media: bool, settings: Settings, share: int = 1) -> None:
         self.folder = folder
+        self.private = this_machine(settings)
         self.galleries = Galleries(Thumbnails(folder / "media", TOTAL // share), with_media, settings)
 
     def __call__(self, job: Job) -> bool:
@@ -35,7 +37,7 @@ class GalleryWriter:
         task, results = job
         gallery = self.galleries.gallery(task, results)
         if gallery is not None:
-            write_script(self.folder, f"items/{slug(task.name)}", vars(gallery))
+            write_script(self.folder, f"items/{slug(task.name)}", vars(gallery), self.private)
         return gallery is not None
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from embark.paths import leads_out
+from embark.redaction import Markup
 from embark.site.scripts import minute, slug
 
 MOST = 60  # reports, the newest
@@ -57,7 +58,7 @@ def _section(section: Mapping[str, Any]) -> dict[str, Any]:
         "rows": [(_text(name), bool(total), _texts(cells)) for name, total, cells in islice(section["rows"], ROWS)],
         "notes": _texts(section["notes"]),
         "caption": _text(section["caption"]),
-        "figure": figure if len(figure) <= FIGURE else "",
+        "figure": Markup(figure if len(figure) <= FIGURE else ""),
     }
 
 

@@ -3,35 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from embark.catalogue import group_values
 from embark.results import Record, TaskResult
-from embark.run.run_state import run_states
+from embark.run.run_state import is_of, run_states
 from embark.settings import Settings
-from embark.site.scripts import minute, without_folders
+from embark.site.scripts import minute
 
 STATES = 3  # of the last runs that are shown in full
 WARNINGS = 20
 NO_STATE: dict[str, Any] = {
     "title": "", "seconds": 0, "embedded": 0, "reused": 0, "stages": [], "status": "", "scores": [], "skipped": [],
 }  # fmt: skip  # what a run told that was killed early, or that another version wrote
+SHOWN = (*NO_STATE, "id", "started", "updated", "ended", "alive", "models", "tasks", "busy", "waits",
+         "cpu_seconds", "gpu_seconds", "predicted")  # fmt: skip
 COSTS = ("seconds", "cpu_seconds", "gpu_seconds", "predicted")
 
 
 def run_data(results: Sequence[TaskResult], settings: Settings) -> dict[str, Any]:
-    """The states of the last runs (see `run_state`), and all runs that have results, newest first.
+    """The states of the last runs into this results folder, and all runs that have results in it, newest first.
 
+    Runs into other results folders share the home, where states are, and are nobody's business here (see `run_state`).
     A run that is over and had nothing to do is left out.
     """
-    states = run_states(settings)
-    by_id = {str(state.get("id")): state for state in states}
     by_run = group_values((record.run, (result, record)) for result in results for record in result.records)
+    states = [state for state in run_states(settings) if is_of(state, settings) or state.get("id") in by_run]
+    by_id = {str(state.get("id")): state for state in states}
     runs = [_run(id, records, by_id.get(id, {})) for id, records in by_run.items() if id]
     shown = [state for state in states if not state["ended"] or state.get("scores") or state.get("skipped")]
-    live = [NO_STATE | state for state in shown[:STATES]]
-    data = {"live": live, "done": sorted(runs, key=lambda run: -run["time"])}
-    return cast(dict[str, Any], without_folders(data, settings))
+    live = [NO_STATE | {name: fact for name, fact in state.items() if name in SHOWN} for state in shown[:STATES]]
+    return {"live": live, "done": sorted(runs, key=lambda run: -run["time"])}
 
 
 def _run(id: str, records: Sequence[tuple[TaskResult, Record]], state: Mapping[str, Any]) -> dict[str, Any]:

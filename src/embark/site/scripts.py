@@ -6,46 +6,31 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import time
-from collections.abc import Mapping
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from embark import escape
+from embark.data.outgoing import json_text, write_text
+from embark.redaction import Content, Private, this_machine
 from embark.results import finite
 from embark.results.table import in_points, signed_points
-from embark.settings import Settings
 
 Points = tuple[float, str] | None  # a number in full, and the text that people read, the same as on the command line
 
 
-def script(name: str, data: Any) -> str:
-    """The text of a script that hands data to the page under a name."""
-    text = json.dumps([name, finite(data)], ensure_ascii=False, separators=(",", ":"))
+def script(name: str, data: Any, private: Private) -> str:
+    """The text of a script that hands data to the page under a name, without what must not leave this machine."""
+    text = json_text([Content(name), finite(data)], private, separators=(",", ":"))
     return f"embark(...{escape.json(text)});\n"
 
 
-def write_script(folder: Path, name: str, data: Any) -> None:
+def write_script(folder: Path, name: str, data: Any, private: Private | None = None) -> None:
     """Write data/<name>.js."""
-    path = folder / "data" / f"{name}.js"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(script(name, data), encoding="utf-8")
-
-
-def without_folders(value: Any, settings: Settings) -> Any:
-    """A message, or plain values that hold some, for everybody: it does not tell where folders are on this machine."""
-    if isinstance(value, Mapping):
-        return {name: without_folders(entry, settings) for name, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [without_folders(entry, settings) for entry in value]
-    if isinstance(value, str):
-        for folder, word in {settings.results: "results", settings.home: "home", Path.home(): "~"}.items():
-            for spelling in {str(folder), str(folder.absolute())} - {".", "/"}:
-                value = re.sub(rf"(?<![\w/.]){re.escape(spelling)}(?![\w.-])", word, value)
-    return value
+    private = private or this_machine()
+    write_text(folder / "data" / f"{name}.js", Content(script(name, data, private)), private)
 
 
 def minute(seconds: float) -> str:

@@ -21,6 +21,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from embark.paths import Outside, inside
+from embark.redaction import this_machine
 from embark.results import Results, TaskResult
 from embark.settings import Settings, load_settings
 from embark.site.bundle import export_site
@@ -179,7 +180,8 @@ class _Handler(BaseHTTPRequestHandler):
             cookie = f"{COOKIE}={self.server.cookie}; HttpOnly; SameSite=Strict; Path=/"
             self._answer(HTTPStatus.SEE_OTHER, b"", more={"Location": "/", "Set-Cookie": cookie})
         elif url.path == "/data/runs.js":
-            text = script("runs", run_data(self.server.own_results(), self.server.settings))
+            settings = self.server.settings
+            text = script("runs", run_data(self.server.own_results(), settings), this_machine(settings))
             self._answer(HTTPStatus.OK, text.encode(), "text/javascript; charset=utf-8")
         else:
             self._file(unquote(url.path).lstrip("/") or "index.html")

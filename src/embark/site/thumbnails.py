@@ -13,7 +13,9 @@ from PIL import Image
 from embark.data import readers
 from embark.data.fetch import Hub, is_local
 from embark.data.media import decode, on_white
+from embark.data.outgoing import write_bytes
 from embark.data.terms import are_free
+from embark.redaction import Content
 from embark.run.fetching import from_hub
 from embark.types import Array, ClaimedTask, EmbarkError, Media, Part, Task, Text
 
@@ -63,7 +65,7 @@ class Thumbnails:
         """A part of an item as the page shows it: words, or the address of its thumbnail. Both have a hash."""
         if isinstance(part, Text):
             more = "…" if len(part.text) > WORDS else ""
-            return {"kind": "text", "text": part.text[:WORDS] + more}
+            return {"kind": "text", "text": Content(part.text[:WORDS] + more)}
         if part.digest not in self._parts:
             self._parts[part.digest] = {"kind": part.kind, "hash": part.digest.hex()[:32], **self._written(part)}
         return self._parts[part.digest]
@@ -77,8 +79,7 @@ class Thumbnails:
         except (EmbarkError, OSError, ValueError, MemoryError):
             return {}
         name = f"{media.digest.hex()[:32]}.{ending}"
-        self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / name).write_bytes(data)
+        write_bytes(self.folder / name, data)
         self.bytes += len(data)
         return {"src": f"media/{name}", **more}
 

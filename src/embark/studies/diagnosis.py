@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from embark.catalogue import check_name
-from embark.data.atomic import atomically
+from embark.data.outgoing import write_text
 from embark.escape import markdown
+from embark.redaction import Content, redacted, this_machine
 from embark.results.drawing import FORMATS
 from embark.results.table import Noted, Table
 from embark.studies.study import Study
@@ -55,25 +56,33 @@ class Diagnosis(Noted, ABC):
         images = [root / FIGURES / f"{name}.{figures}" for name in self.studies]
         for image, study in zip(images, self.studies.values(), strict=True):
             study.plot(image)
+        private = this_machine()
         tables = {**{name: study.table() for name, study in self.studies.items()}, **self.further_tables}
         written = [
-            _write(root / TABLES / f"{name}.{ending}", table.format(style))
+            write_text(
+                root / TABLES / f"{name}.{ending}", Content(f"{table.outgoing(private).format(style)}\n"), private
+            )
             for name, table in tables.items()
             for ending, style in STYLES.items()
         ]
-        return (_write(root / REPORT, self.report(figures)), *images, *written)
+        return (write_text(root / REPORT, Content(f"{self.report(figures)}\n"), private), *images, *written)
 
     def report(self, figures: str = "svg") -> str:
         """The whole in Markdown, with links to the figures."""
-        blocks = [f"# {markdown(self.title)}", "\n".join(f"- {markdown(line)}" for line in self.findings)]
-        blocks += [f"*{markdown(note)}*" for note in self.notes]
+        private = this_machine()
+
+        def shown(text: str) -> str:
+            return markdown(redacted(text, private))
+
+        blocks = [f"# {shown(self.title)}", "\n".join(f"- {shown(line)}" for line in self.findings)]
+        blocks += [f"*{shown(note)}*" for note in self.notes]
         for name, study in self.studies.items():
-            title = markdown(study.title)
+            title = shown(study.title)
             blocks += [
                 f"## {title}",
-                study.table().format("markdown"),
+                study.table().outgoing(private).format("markdown"),
                 f"![{title}]({FIGURES}/{name}.{figures})",
-                f"*{markdown(study.caption)}* ({_links(name)})",
+                f"*{shown(study.caption)}* ({_links(name)})",
             ]
         if self.further_tables:
             lines = [f"- {name} ({_links(name)})" for name in self.further_tables]
@@ -91,10 +100,3 @@ def make_folder(folder: Path | str) -> None:
 
 def _links(name: str) -> str:
     return ", ".join(f"[{ending}]({TABLES}/{name}.{ending})" for ending in STYLES)
-
-
-def _write(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomically(path) as out:
-        out.write(f"{text}\n".encode())
-    return path

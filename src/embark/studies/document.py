@@ -14,7 +14,7 @@ from itertools import count
 
 from embark import escape
 from embark.results.drawing import Drawn
-from embark.results.table import HINT, Table, longtable, name_parts
+from embark.results.table import HINT, TABLE_PARTS, Table, longtable, name_parts
 
 FIGURES, TABLES = "figures", "tables"  # folders beside the document
 
@@ -125,6 +125,10 @@ class Document:
         """For pdflatex, xelatex and lualatex, with the figures as PDF in their folder."""
         return _latex(self)
 
+
+DOCUMENT_PARTS = (
+    Document, Section, Paragraph, Bullets, Definitions, Commands, NamedTable, NamedFigure, *TABLE_PARTS
+)  # fmt: skip  # drawings pass the gate where they are drawn
 
 Numbers = Mapping[type[Block], Iterator[int]]  # of tables and figures, each counted from 1
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from embark.catalogue import group_values
+from embark.data.outgoing import write_text
 from embark.results.table import Table
 from embark.run.live import MEAN, LiveScoring, Measurement, Point, ToEncoder, points_table
 from embark.settings import Settings, load_settings
@@ -136,7 +137,7 @@ class Curve(Study):
 
     def save(self, path: Path | str) -> None:
         """Write all numbers as CSV."""
-        Path(path).write_text(csv_text(self.measurements), encoding="utf-8")
+        write_text(Path(path), csv_text(self.measurements))
 
     def draw(self, figure: Any) -> None:
         """A line a task with its intervals; filled marks where a step differs from the one before; dots at chance."""

@@ -16,12 +16,13 @@ from embark.boards.comparable_results import ResultSet, load_results
 from embark.boards.leaderboards import Leaderboard, no_results, rank_models
 from embark.boards.matrix import DEFAULT_RULE
 from embark.catalogue import Catalogue, UnknownName, counted, listed
-from embark.data.atomic import atomically
+from embark.data.outgoing import write_text
 from embark.models import known_models
+from embark.redaction import Content, redacted_value, this_machine
 from embark.results import TaskResult
 from embark.results.table import Noted, Table, applicable
 from embark.settings import Settings, load_settings
-from embark.studies.document import FIGURES, TABLES, Document, NamedTable, Paragraph, Section
+from embark.studies.document import DOCUMENT_PARTS, FIGURES, TABLES, Document, NamedTable, Paragraph, Section
 from embark.studies.report_comparisons import compare_models, comparisons_by_task, paired_comparisons
 from embark.studies.report_data import Reported
 from embark.studies.report_protocols import (
@@ -64,7 +65,10 @@ class Report(Noted):
         root = Path(folder)
         if root.exists() and not root.is_dir():
             raise EmbarkError(f"{root} is a file: name a folder for the report.")
-        document = self.document if find_spec("matplotlib") else self.document.without_figures()
+        private = this_machine()
+        document = redacted_value(self.document, private, DOCUMENT_PARTS)
+        if not find_spec("matplotlib"):
+            document = document.without_figures()
         written: list[Path] = []
         images: dict[str, bytes] = {}
         for figure in document.figures:
@@ -77,8 +81,7 @@ class Report(Noted):
         texts |= {"report.tex": document.latex(), "references.bib": document.bibliography}
         texts |= {"report.md": document.markdown(), "report.html": document.html(images)}
         for name, text in texts.items():
-            with atomically(root / name) as out:
-                out.write(text.encode())
+            write_text(root / name, Content(text), private)  # its parts are redacted as words, before they are escaped
         return (*(root / name for name in reversed(texts)), *written)
 
 
