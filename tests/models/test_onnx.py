@@ -133,6 +133,8 @@ def test_one_file_in_the_usual_folder(texts: Path) -> None:
     assert same(vectors(model, ["a dog"]), states("a dog").mean(0)[None])
     with pytest.raises(EmbarkError, match="holds no ONNX encoder"):
         get_model(f"onnx:{texts}")
+    file.rename(texts / "onnx" / "model.onnx")
+    assert get_model(str(texts)).card.loader == "onnx"  # the folder's name alone, as exporters lay it out
 
 
 def test_padding_that_cannot_be_masked_is_avoided(tmp_path: Path) -> None:

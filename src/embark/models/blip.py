@@ -210,7 +210,7 @@ NAMES = {  # the authors' → transformers'; the text tower and the heads are ca
     r"^(vision_model\..+)\.attn\.qkv": r"\1.self_attn.qkv",
 }
 HEAD = 64  # the width of an attention head in both towers; all other shapes are those of the weights
-SPECIAL_TOKENS: dict[str, Any] = {"bos_token": "[DEC]", "extra_special_tokens": ["[ENC]"]}  # that the authors added to BERT's
+SPECIAL_TOKENS: dict[str, Any] = {"bos_token": "[DEC]", "extra_special_tokens": ["[ENC]"]}  # added to BERT's
 
 
 def _from_authors_file(card: ModelCard, loading: Loading) -> tuple[Checkpoint, Any, Tokenizer, Any]:
