@@ -13,6 +13,8 @@ from embark.data.items import take
 from embark.data.lazy_items import take_ids
 from embark.types import Array, Dataset, EmbarkError, Gold, Matches, Qrels, Side, Split, Truth, role_of
 
+UNKNOWN = -1
+
 
 def without(data: Dataset, dropped: Mapping[str, Collection[int] | Array]) -> Dataset:
     """The dataset without the items at these positions, by role.
@@ -33,7 +35,7 @@ def without(data: Dataset, dropped: Mapping[str, Collection[int] | Array]) -> Da
         role: {fact: tuple(compress(values, masks[role])) for fact, values in facts.items()}
         for role, facts in data.about.items()
     }
-    return replace(data, sides=sides, truth=_truth(data.truth, masks), about=about)
+    return replace(data, sides=sides, truth=_truth(_represented(data.truth, masks), masks), about=about)
 
 
 def _remaining(side: Side, mask: Array) -> Side:
@@ -63,6 +65,8 @@ def sample(data: Dataset, most: int, listed_only: bool = False) -> tuple[Dataset
         positive = np.empty(0, int) if truth.outside is None else np.flatnonzero((truth.outside > 0).any(axis=1))
         queries = np.union1d(truth.query, positive)  # others are not scored
         drawn = _drawn(queries, most)
+        if truth.repeated and truth.query_ids is not None:  # the other rows of an id go with the first
+            drawn = np.flatnonzero(np.isin(truth.query_ids, truth.query_ids[drawn]))
         documents = {"document": np.unique(truth.document[np.isin(truth.query, drawn)])} if listed_only else {}
         return _only(data, {"query": drawn, **documents}), len(queries)
     role = "test" if isinstance(truth, Split) else "item"
@@ -84,6 +88,22 @@ def _only(data: Dataset, rows: Mapping[str, Array]) -> Dataset:
             if role_of(name) in rows
         },
     )
+
+
+def _represented(truth: Truth, masks: Mapping[str, Array]) -> Truth:
+    """The judgements with, for each id that several rows have, the first row that stays."""
+    if not isinstance(truth, Qrels) or not truth.repeated:
+        return truth
+    sides = {"query": (truth.query, truth.query_ids), "document": (truth.document, truth.document_ids)}
+    changed = {}
+    for role, (positions, ids) in sides.items():
+        _, number = np.unique(ids, return_inverse=True)
+        rows = np.flatnonzero(masks[role])[::-1]
+        first = np.full(len(number), UNKNOWN)
+        first[number[rows]] = rows
+        stays = first[number[positions]]
+        changed[role] = np.where(stays == UNKNOWN, positions, stays)
+    return replace(truth, **changed)
 
 
 def _truth(truth: Truth, masks: Mapping[str, Array]) -> Truth:
