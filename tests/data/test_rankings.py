@@ -253,7 +253,7 @@ SPACES = " \t\r\n\v\f\x1c\x1d\x1e\x1f\x85\u00a0\u1680\u2003\u2028\u2029\u202f\u2
 
 
 def test_a22_texts_of_documents_are_stripped_as_mteb_2_strips_them(read: Make) -> None:
-    """As `_corpus_to_dict`: title, space and text, then str.strip; a title of white space alone is one. Queries stay."""
+    """As `_corpus_to_dict` does: title, space and text, then str.strip; a title of white space is one. Queries stay."""
     titles = ["", " ", "\u00a0T", None, "T ", ""]
     bodies = [f"{SPACES}a b{SPACES}", "b", " c\t", "\u200bd\ufeff ", " \n", "  "]
     files = TABLES | {
@@ -289,8 +289,8 @@ def test_a22_captions_and_choices_are_stripped_after_equal_ones_were_found(read:
     options = {"query": "image", "unique": "text", "strip": ["document"]}
     data = read("paired", "retrieval", files, columns=columns, options=options)
     assert texts(data.sides["document"].items) == ["cat", "cat"]
-    asked = {"data/test-0.parquet": {"question": [" which? "], "choices": [["red", " red", "blue\t"]], "answer": ["(C)"]}}
-    data = read("question", "choice", asked, options={"strip": ["document"]})
+    asked = {"question": [" which? "], "choices": [["red", " red", "blue\t"]], "answer": ["(C)"]}
+    data = read("question", "choice", {"data/test-0.parquet": asked}, options={"strip": ["document"]})
     assert texts(data.sides["document"].items) == ["red", "red", "blue"]
     assert texts(data.sides["query"].items) == [" which? "]
 

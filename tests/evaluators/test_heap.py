@@ -1,4 +1,4 @@
-"""Repeated ids: the row that counts is the one that mteb's search takes; held against torch, and against mteb's own search."""
+"""Of rows with one id, the one counts that mteb's search takes: held against torch, and against mteb's own search."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ def test_a_chunks_best_of_mtebs_size_are_in_torchs_order() -> None:
 ONE = np.ones((1, 1), np.float32)
 
 
-def lists(scores: Any, documents: str, queries: str = "q", search: Search = SEARCHES["mteb2"], memory: int = 1 << 20) -> list[str]:
+def lists(
+    scores: Any, documents: str, queries: str = "q", search: Search = SEARCHES["mteb2"], memory: int = 1 << 20
+) -> list[str]:
     """The ranked ids of each query id; `scores` are those of (row of the queries, row of the documents)."""
     table = np.atleast_2d(np.array(scores, np.float32))
     ids = np.array(list(queries)), np.array(list(documents))
@@ -128,7 +130,9 @@ def test_mteb1_and_mteb2_count_different_rows() -> None:
     query = rng.standard_normal((30, 4)).astype(np.float32)
     ids = np.array([f"d{n % 100}" for n in range(400)])
     first = np.arange(100)
-    truth = Qrels(np.arange(30), first[:30], np.ones(30, int), np.array([f"q{n}" for n in range(30)]), ids, repeated=True)
+    truth = Qrels(
+        np.arange(30), first[:30], np.ones(30, int), np.array([f"q{n}" for n in range(30)]), ids, repeated=True
+    )
     values = {
         heap: evaluate(truth, {"query": query, "document": document}, {"heap": heap}).metrics["mrr_at_100"]
         for heap in ("mteb1", "mteb2")
@@ -188,7 +192,9 @@ def test_late_interaction_is_scored_too() -> None:
 # ── mteb's own search ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def mteb1_search(scores: Array, queries: list[str], documents: list[str], chunk: int, top: int) -> dict[str, dict[str, float]]:
+def mteb1_search(
+    scores: Array, queries: list[str], documents: list[str], chunk: int, top: int
+) -> dict[str, dict[str, float]]:
     """The loop of Any2AnyDenseRetrievalExactSearch.search in mteb 1.39.7, on scores."""
     torch = pytest.importorskip("torch")
     heaps: dict[str, list[tuple[float, str]]] = {name: [] for name in queries}
@@ -202,7 +208,9 @@ def mteb1_search(scores: Array, queries: list[str], documents: list[str], chunk:
     return {name: {document: score for score, document in of_query} for name, of_query in heaps.items()}
 
 
-def mteb2_search(scores: Array, queries: list[str], documents: list[str], chunk: int, top: int) -> dict[str, dict[str, float]]:
+def mteb2_search(
+    scores: Array, queries: list[str], documents: list[str], chunk: int, top: int
+) -> dict[str, dict[str, float]]:
     """mteb 2's own search over the scores, and the dictionary that SearchEncoderWrapper.search makes of it."""
     search = pytest.importorskip("mteb.models.search_wrappers")
     from datasets import Dataset

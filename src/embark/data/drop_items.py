@@ -13,8 +13,6 @@ from embark.data.items import take
 from embark.data.lazy_items import take_ids
 from embark.types import Array, Dataset, EmbarkError, Gold, Matches, Qrels, Side, Split, Truth, role_of
 
-UNKNOWN = -1
-
 
 def without(data: Dataset, dropped: Mapping[str, Collection[int] | Array]) -> Dataset:
     """The dataset without the items at these positions, by role.
@@ -92,18 +90,21 @@ def _only(data: Dataset, rows: Mapping[str, Array]) -> Dataset:
 
 def _represented(truth: Truth, masks: Mapping[str, Array]) -> Truth:
     """The judgements with, for each id that several rows have, the first row that stays."""
-    if not isinstance(truth, Qrels) or not truth.repeated:
+    if not isinstance(truth, Qrels) or truth.query_ids is None or truth.document_ids is None or not truth.repeated:
         return truth
-    sides = {"query": (truth.query, truth.query_ids), "document": (truth.document, truth.document_ids)}
-    changed = {}
-    for role, (positions, ids) in sides.items():
-        _, number = np.unique(ids, return_inverse=True)
-        rows = np.flatnonzero(masks[role])[::-1]
-        first = np.full(len(number), UNKNOWN)
-        first[number[rows]] = rows
-        stays = first[number[positions]]
-        changed[role] = np.where(stays == UNKNOWN, positions, stays)
-    return replace(truth, **changed)
+    query = _first_that_stays(truth.query, truth.query_ids, masks["query"])
+    document = _first_that_stays(truth.document, truth.document_ids, masks["document"])
+    return replace(truth, query=query, document=document)
+
+
+def _first_that_stays(positions: Array, ids: Array, mask: Array) -> Array:
+    """For each position, the first row with its id that stays; the position itself where none does."""
+    _, number = np.unique(ids, return_inverse=True)
+    rows = np.flatnonzero(mask)[::-1]
+    first = np.full(len(number), len(ids))
+    first[number[rows]] = rows
+    stays = first[number[positions]]
+    return np.where(stays == len(ids), positions, stays)
 
 
 def _truth(truth: Truth, masks: Mapping[str, Array]) -> Truth:

@@ -180,7 +180,7 @@ def _push(heap: list[int], entries: Array) -> None:
 
 
 def _ranked(heap: list[int]) -> Array:
-    """The ids (by their places) of a heap, best first: of each, the entry that stands last counts; ties by falling id."""
+    """The ids of a heap, by their places, best first: the entry that stands last counts; ties by falling id."""
     entries = np.array(heap, np.uint64)[::-1]
     _, last = np.unique(entries & ID_MASK, return_index=True)
     ranked: Array = (np.sort(entries[last])[::-1] & ID_MASK).astype(np.int64)

@@ -1,4 +1,4 @@
-"""The order in which GNU's C++ library leaves the largest values of a list: std::nth_element, then std::sort or nothing.
+"""The order in which GNU's C++ library leaves the largest values: std::nth_element, then std::sort or nothing.
 
 torch.topk on a CPU calls these two. What they do with equal values, and nth_element with all values, depends on every
 comparison before, so there is no shorter way to the order than to take the same steps.
@@ -83,7 +83,7 @@ def _partition(values: Array, positions: Array, first: int, last: int) -> int:
     """Partition around the median of the second, the middle and the last value; return where the second part begins."""
     a, b, c = first + 1, first + (last - first) // 2, last - 1
     x, y, z = values[a], values[b], values[c]
-    if x > y:
+    if x > y:  # noqa: SIM108  # four conditions in one line
         median = b if y > z else c if x > z else a
     else:
         median = a if x > z else c if y > z else b

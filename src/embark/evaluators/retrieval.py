@@ -66,7 +66,8 @@ def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]
         memory = params.get("memory", MEMORY)
         # Two more than the measures need: a query's own document and its first result may be removed.
         if truth.repeated:
-            rank, best = heap_ranks(queries, documents, *pairs, ids_of_rows(truth), similarity, search_of(params), memory)
+            ids, search = ids_of_rows(truth), search_of(params)
+            rank, best = heap_ranks(queries, documents, *pairs, ids, similarity, search, memory)
         else:
             rank, best = ranks(queries, documents, *pairs, similarity, place, memory, depth=DEPTH + 2)
         rank, best = reordered(*pairs, rank, best, vectors.get("reranked"), place)
