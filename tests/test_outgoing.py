@@ -27,6 +27,7 @@ STAYS = {  # modules whose files stay on this machine
     "processes.py": "pipes",
     "results/__init__.py": "the results folder",
     "results/drawing.py": "drawings in memory",
+    "results/task_rows.py": "rows of own tasks, in the home",
     "run/build_omni.py": "a data set of one's own",
     "run/failures.py": "logs, in the home",
     "run/predictions.py": "plans, in the home",

@@ -231,7 +231,7 @@ def test_b2_captions_of_ark_stand_beside_the_published_ones(tiny: embark.Encoder
         assert any(warning.startswith(note) for warning in result.warnings)
     row = replace(like_ark, protocol="captions")
     current, stale = own_results([row], [result])
-    assert (current, stale) == ([result], [])
+    assert (current, stale) == ([result], {})
     printed, _ = published_results([replace(ark, protocol="captions")])
     assert {entry.protocol for entry in printed} == {"captions"}
     board = rank_models([row], [*printed, *current])

@@ -57,7 +57,7 @@ def test_a_board_is_what_the_leaderboard_says(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["MIEB(Multilingual)", "UniBench", "MMEB-V3"])
 def test_every_cell_of_a_board_is_that_of_the_command_line(name: str) -> None:
-    board = read(script("board", board_data(name, embark.leaderboard(name))))
+    board = read(script("board", board_data(name, embark.leaderboard(name)), Private()))
     shown = on_the_page(board)
     printed = on_the_command_line(name, board["models"]["name"])
     assert {place: text for place, text in shown.items() if printed[place] != text} == {}
@@ -67,7 +67,7 @@ def test_every_cell_of_a_board_is_that_of_the_command_line(name: str) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_scores_between_two_tenths_are_rounded_alike_and_in_full(seed: int) -> None:
     board = tied_board(seed)
-    content = read(script("board", board_data("Ties", board)))
+    content = read(script("board", board_data("Ties", board), Private()))
     printed = of_board(board)
     assert on_the_page(content) == {place: printed[place] for place in on_the_page(content)}
     places = zip(content["low"], content["high"], strict=True)

@@ -95,7 +95,10 @@ def push(
     settings = settings or load_settings()
     stored = Results(settings.results)
     own = [result for result in stored.all() if result.made_by == "embark"]
-    results = results_of(model, own, settings)
+    try:
+        results = results_of(model, own, settings)
+    except EmbarkError as error:
+        raise EmbarkError(f"{error}{_links(stored.root)}") from error
     if tasks is not None:
         chosen = {task.name for task in choose_tasks(tasks, known=known_tasks(results, settings.home))}
         results = [result for result in results if result.task in chosen]
@@ -106,6 +109,7 @@ def push(
     if not results:
         raise EmbarkError(
             f"{model} has no results to upload on these tasks: own tasks must be named (-t), samples (--limit) stay."
+            f"{_links(stored.root)}"
         )
     notes = list(stored.notes)
     if sampled:
@@ -184,6 +188,13 @@ def _outcomes(result: TaskResult, root: Path, name: str) -> pa.Table | None:
         return pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
     except (OSError, ValueError, KeyError) as error:  # pyarrow's errors among them
         raise Refused(f"{name} cannot be read ({type(error).__name__})") from error
+
+
+def _links(root: Path) -> str:
+    """A sentence about links in the results folder, which are not read: what was looked for may be behind one."""
+    paths = (path for depth in ("*", "*/*", "*/*/*") for path in sorted(root.glob(depth)) if path.is_symlink())
+    linked = [f"{path.relative_to(root).as_posix()} is a link" for path in paths]
+    return f" Not read: {listed(linked)}. Put the files themselves there." if linked else ""
 
 
 def _odd_files(results: list[TaskResult], root: Path) -> list[str]:
