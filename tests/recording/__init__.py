@@ -136,14 +136,14 @@ def differences(before: Iterable[Fact], after: Iterable[Fact]) -> list[str]:
         if one is None or other is None:
             change = "missing" if other is None else "new"
             if vectors:
-                keys.setdefault((part, space, change), []).append(key.removesuffix(" length").removesuffix(" product"))
+                keys.setdefault((part, space, change), []).append(key.split()[1])
             else:
                 lines.append(f"{part}: {name}: {change} ({_shown(one or other)})")
         elif not _equal(one, other, VECTOR_TOLERANCE if vectors else SCORE_TOLERANCE):
             lines.append(f"{part}: {name}: {_shown(one)} before, {_shown(other)} now")
     for (part, space, change), named in keys.items():
         distinct = list(dict.fromkeys(named))
-        first = ", ".join(distinct[:SHOWN]) + ", …" * (len(distinct) > SHOWN)
+        first = ", ".join(f"{key[:16]}…" for key in distinct[:SHOWN]) + ", …" * (len(distinct) > SHOWN)
         lines.append(f"{part}: {space}: {counted(len(distinct), 'vector')} {change}: {first}")
     return lines
 
