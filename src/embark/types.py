@@ -143,6 +143,7 @@ class Qrels:
 
     Whether a query ranks all documents or only those listed for it is decided by the evaluator, not here. Positives
     that are not among the documents count in the ideal ranking and in recall, and nothing can retrieve them.
+    Where several rows have one id (`repeated`), the first of them stands for the id in `query` and `document`.
     """
 
     query: Array = index("query")
@@ -151,6 +152,7 @@ class Qrels:
     query_ids: Array | None = aligned("query", default=None)  # ids resolve ties; without them, positions do
     document_ids: Array | None = aligned("document", default=None)
     outside: Array | None = aligned("query", default=None)  # (queries, n): grades of such positives, filled up with 0
+    repeated: bool = False  # several rows may have one id
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from embark.data.drop_items import sample, without
+from embark.data.items import digests
 from embark.evaluators import evaluate
 from embark.evaluators.ranks import tie_places
 from embark.types import (
@@ -200,6 +202,107 @@ def test_a2_of_rows_with_one_id_the_last_counts_where_the_row_says_so(read: Make
         "4 rows of corpus have 3 ids: of rows with one id, the last counts",
         "4 rows of queries have 2 ids: of rows with one id, the last counts",
     )
+
+
+REPEATED_IDS = TABLES | {
+    "corpus/test-0.parquet": {"id": ["d1", "d2", "d1", "d3"], "text": ["old", "moon", "new", "star"]},
+    "queries/test-0.parquet": {"id": ["q1", "q2", "q1", "q4"], "text": ["a", "cold?", "b", "hot?"]},
+}
+
+
+def test_a22_all_rows_of_an_id_are_compared_where_the_row_says_heap(read: Make) -> None:
+    with pytest.raises(EmbarkError, match=r"repeated='heap' scores them as mteb does"):
+        read("beir", "retrieval", REPEATED_IDS)
+    data = read("beir", "retrieval", REPEATED_IDS, options={"repeated": "heap"})
+    assert isinstance(data.truth, Qrels)
+    assert data.sides["document"].ids == ("d1", "d2", "d1 (2)", "d3")
+    assert texts(data.sides["document"].items) == ["old", "moon", "new", "star"]
+    assert data.sides["query"].ids == ("q1", "q2", "q1 (2)", "q4")
+    assert data.truth.repeated
+    assert data.truth.query_ids is not None
+    assert data.truth.document_ids is not None
+    assert data.truth.query_ids.tolist() == [b"q1", b"q2", b"q1", b"q4"]
+    assert data.truth.document_ids.tolist() == [b"d1", b"d2", b"d1", b"d3"]
+    assert list(zip(data.truth.query, data.truth.document, strict=True)) == [(0, 0), (0, 1), (1, 3)]  # first rows
+    assert data.skipped == (
+        "4 rows of corpus have 3 ids: of rows with one id, one counts for each query, as in mteb's search",
+        "4 rows of queries have 3 ids: of rows with one id, one counts for each query, as in mteb's search",
+    )
+    plain = read("beir", "retrieval", TABLES, options={"repeated": "heap"})
+    assert isinstance(plain.truth, Qrels)
+    assert not plain.truth.repeated
+    with pytest.raises(EmbarkError, match="repeated='heap' is for the evaluator 'retrieval' alone"):
+        read("beir", "choice", REPEATED_IDS, options={"repeated": "heap"})
+
+
+def test_a22_a_sample_and_an_unreadable_row_leave_the_other_rows_of_an_id(read: Make) -> None:
+    data = read("beir", "retrieval", REPEATED_IDS, options={"repeated": "heap"})
+    drawn, size = sample(data, 1)
+    assert size == 2
+    kept = set(drawn.sides["query"].ids)
+    assert kept in ({"q1", "q1 (2)"}, {"q2"})
+    left = without(data, {"document": [0], "query": [2]})
+    assert isinstance(left.truth, Qrels)
+    assert left.sides["document"].ids == ("d2", "d1 (2)", "d3")
+    assert list(zip(left.truth.query, left.truth.document, strict=True)) == [(0, 1), (0, 0), (1, 2)]
+    assert isinstance(without(data, {"document": [0, 2]}).truth, Qrels)
+    assert without(data, {"document": [0, 2]}).truth.document.tolist() == [0, 1]  # type: ignore[union-attr]
+
+
+SPACES = " \t\r\n\v\f\x1c\x1d\x1e\x1f\x85\u00a0\u1680\u2003\u2028\u2029\u202f\u205f\u3000"
+
+
+def test_a22_texts_of_documents_are_stripped_as_mteb_2_strips_them(read: Make) -> None:
+    """As `_corpus_to_dict` does: title, space and text, then str.strip; a title of white space is one. Queries stay."""
+    titles = ["", " ", "\u00a0T", None, "T ", ""]
+    bodies = [f"{SPACES}a b{SPACES}", "b", " c\t", "\u200bd\ufeff ", " \n", "  "]
+    files = TABLES | {
+        "corpus/test-0.parquet": {"id": [f"d{n}" for n in range(6)], "title": titles, "text": bodies},
+        "queries/test-0.parquet": {"id": ["q1", "q2"], "text": [" hot? ", "\tcold?\u00a0"]},
+        "qrels/test-0.parquet": {"query-id": ["q1"], "corpus-id": ["d1"], "score": [1]},
+    }
+    mteb2 = read("beir", "retrieval", files, options={"strip": ["document"]})
+    expected = [(f"{title} {body}" if title else body).strip() for title, body in zip(titles, bodies, strict=True)]
+    assert texts(mteb2.sides["document"].items) == expected
+    assert expected == ["a b", "b", "T  c", "\u200bd\ufeff", "T", ""]
+    assert texts(mteb2.sides["query"].items) == [" hot? ", "\tcold?\u00a0"]
+    paper = read("beir", "retrieval", files, options={"titles": False})  # mteb 1 reads the text alone, as it is
+    assert texts(paper.sides["document"].items) == bodies
+    assert texts(read("beir", "retrieval", files).sides["document"].items)[1] == "  b"  # own tasks: titles, as they are
+
+
+def test_a22_the_text_of_a_mixed_document_is_stripped_and_its_picture_stays(read: Make) -> None:
+    files = TABLES | {
+        "corpus/test-0.parquet": {"id": ["d1", "d2", "d3"], "text": [" a\n", None, " "], "image": IMAGES[:3]},
+        "queries/test-0.parquet": {"id": ["q1", "q2"], "text": ["x", "y"]},
+    }
+    data = read("beir", "retrieval", files, options={"strip": ["document"]}, upright=True, mixed=True)
+    assert texts(data.sides["document"].items) == ["a", ""]
+    assert [kinds(item) for item in data.sides["document"].items] == [("image", "text"), ("image",), ("image", "text")]
+    assert colours(data.sides["document"].items) == ["red", "green", "blue"]
+
+
+def test_a22_captions_and_choices_are_stripped_after_equal_ones_were_found(read: Make) -> None:
+    """HatefulMemes is unique by its texts as they are; CV-Bench's documents are its distinct choices as they are."""
+    files = {"data/test-0.parquet": {"id": ["a", "b", "c"], "image": IMAGES[:3], "text": ["cat", " cat", "cat"]}}
+    columns = {"image": "image", "text": "text", "id": "id"}
+    options = {"query": "image", "unique": "text", "strip": ["document"]}
+    data = read("paired", "retrieval", files, columns=columns, options=options)
+    assert texts(data.sides["document"].items) == ["cat", "cat"]
+    asked = {"question": [" which? "], "choices": [["red", " red", "blue\t"]], "answer": ["(C)"]}
+    data = read("question", "choice", {"data/test-0.parquet": asked}, options={"strip": ["document"]})
+    assert texts(data.sides["document"].items) == ["red", "red", "blue"]
+    assert texts(data.sides["query"].items) == [" which? "]
+
+
+def test_a22_stripped_texts_are_items_of_their_own_and_equal_ones_are_one(read: Make) -> None:
+    """The key of a vector is that of the text that a model sees, so both protocols share what is equal."""
+    corpus = {"id": ["d1", "d2", "d3"], "text": [" sun", "sun", "moon"]}
+    files = TABLES | {"corpus/test-0.parquet": corpus}
+    paper, mteb2 = (read("beir", "retrieval", files, options=o) for o in ({}, {"strip": ["document"]}))
+    as_is, stripped = (digests(data.sides["document"].items).tolist() for data in (paper, mteb2))
+    assert stripped[0] == stripped[1] == as_is[1] != as_is[0]
+    assert stripped[2] == as_is[2]
 
 
 @pytest.mark.parametrize(

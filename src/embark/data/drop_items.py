@@ -33,7 +33,7 @@ def without(data: Dataset, dropped: Mapping[str, Collection[int] | Array]) -> Da
         role: {fact: tuple(compress(values, masks[role])) for fact, values in facts.items()}
         for role, facts in data.about.items()
     }
-    return replace(data, sides=sides, truth=_truth(data.truth, masks), about=about)
+    return replace(data, sides=sides, truth=_truth(_represented(data.truth, masks), masks), about=about)
 
 
 def _remaining(side: Side, mask: Array) -> Side:
@@ -63,6 +63,8 @@ def sample(data: Dataset, most: int, listed_only: bool = False) -> tuple[Dataset
         positive = np.empty(0, int) if truth.outside is None else np.flatnonzero((truth.outside > 0).any(axis=1))
         queries = np.union1d(truth.query, positive)  # others are not scored
         drawn = _drawn(queries, most)
+        if truth.repeated and truth.query_ids is not None:  # the other rows of an id go with the first
+            drawn = np.flatnonzero(np.isin(truth.query_ids, truth.query_ids[drawn]))
         documents = {"document": np.unique(truth.document[np.isin(truth.query, drawn)])} if listed_only else {}
         return _only(data, {"query": drawn, **documents}), len(queries)
     role = "test" if isinstance(truth, Split) else "item"
@@ -84,6 +86,25 @@ def _only(data: Dataset, rows: Mapping[str, Array]) -> Dataset:
             if role_of(name) in rows
         },
     )
+
+
+def _represented(truth: Truth, masks: Mapping[str, Array]) -> Truth:
+    """The judgements with, for each id that several rows have, the first row that stays."""
+    if not isinstance(truth, Qrels) or truth.query_ids is None or truth.document_ids is None or not truth.repeated:
+        return truth
+    query = _first_that_stays(truth.query, truth.query_ids, masks["query"])
+    document = _first_that_stays(truth.document, truth.document_ids, masks["document"])
+    return replace(truth, query=query, document=document)
+
+
+def _first_that_stays(positions: Array, ids: Array, mask: Array) -> Array:
+    """For each position, the first row with its id that stays; the position itself where none does."""
+    _, number = np.unique(ids, return_inverse=True)
+    rows = np.flatnonzero(mask)[::-1]
+    first = np.full(len(number), len(ids))
+    first[number[rows]] = rows
+    stays = first[number[positions]]
+    return np.where(stays == len(ids), positions, stays)
 
 
 def _truth(truth: Truth, masks: Mapping[str, Array]) -> Truth:

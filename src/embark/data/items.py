@@ -220,6 +220,10 @@ class Items(Sequence[Item]):
         """The items with their pictures upright, see `upright.py`; `turned` turns those of an item in memory."""
         return self
 
+    def stripped(self) -> Items:
+        """The items with their texts as `str.strip` leaves them: without white space of any kind at both ends."""
+        return self
+
     @overload
     def __getitem__(self, row: int) -> Item: ...
     @overload
@@ -276,6 +280,14 @@ class ItemList(Items):
 
     def upright(self, turned: Callable[[Item], Item]) -> Items:
         return ItemList(tuple(map(turned, self.items)))
+
+    def stripped(self) -> Items:
+        return ItemList(
+            [
+                Item(tuple(Text(part.text.strip()) if isinstance(part, Text) else part for part in item.parts))
+                for item in self.items
+            ]
+        )
 
     def kinds(self) -> Kinds:
         numbers: dict[tuple[Modality, ...], int] = {}

@@ -84,6 +84,9 @@ class Texts(Items):
     def take(self, rows: Array) -> Texts:
         return Texts(self.array.take(_rows(rows)))
 
+    def stripped(self) -> Texts:
+        return Texts(text_array(map(str.strip, self.texts())))
+
     def texts(self) -> list[str]:
         return decoded(self.array)
 
@@ -245,6 +248,9 @@ class Mixed(Items):
     def upright(self, turned: Callable[[Item], Item]) -> Items:
         return Mixed([column.upright(turned) for column in self.columns], self.present)
 
+    def stripped(self) -> Items:
+        return Mixed([column.stripped() for column in self.columns], self.present)
+
 
 def _mix(present: Sequence[bool], items: Sequence[Item]) -> Item:
     return Item(tuple(part for item, has in zip(items, present, strict=True) if has for part in item.parts))
@@ -339,6 +345,9 @@ class Chained(Items):
 
     def upright(self, turned: Callable[[Item], Item]) -> Items:
         return Chained([items.upright(turned) for items in self.sequences], self.rows)
+
+    def stripped(self) -> Items:
+        return Chained([items.stripped() for items in self.sequences], self.rows)
 
 
 def chain(sequences: Sequence[Items]) -> Items:

@@ -168,6 +168,10 @@ def _before(score: Array, place: Array, other_score: Array, other_place: Array) 
 
 def _key(row: Array, score: Array) -> Array:
     """One number that rises with the row, and within a row with the score."""
+    return np.asarray(row.astype(np.uint64) << np.uint64(32) | rising(score))
+
+
+def rising(score: Array) -> Array:
+    """Whole numbers of 32 bits that rise with the scores."""
     bits = (score + np.float32(0)).view(np.uint32)  # adding zero turns -0 into 0
-    rising = np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))
-    return np.asarray(row.astype(np.uint64) << np.uint64(32) | rising)
+    return np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))

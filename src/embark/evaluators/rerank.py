@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from embark.evaluators import full_params
+from embark.evaluators.heap import heap_lists, ids_of_rows, search_of
 from embark.evaluators.ranks import MEMORY, listed_ranks, ranks_by_score, take, tie_places
 from embark.evaluators.topk import topk
 from embark.types import Array, Qrels
@@ -35,14 +36,13 @@ def shortlist(
         )
         return query[rank <= depth], document[rank <= depth]
     judged = np.unique(truth.query)
-    best, _ = topk(
-        take(queries, judged),
-        documents,
-        depth,
-        similarity,
-        ids=truth.document_ids,
-        memory=params.get("memory", MEMORY),
-    )
+    memory = params.get("memory", MEMORY)
+    if truth.repeated:
+        lists = heap_lists(
+            queries, documents, judged, depth, ids_of_rows(truth), similarity, search_of(params), memory
+        )
+        return np.repeat(judged, [len(ranked) for ranked in lists]), np.concatenate(lists)
+    best, _ = topk(take(queries, judged), documents, depth, similarity, ids=truth.document_ids, memory=memory)
     return np.repeat(judged, best.shape[1]), best.ravel()
 
 

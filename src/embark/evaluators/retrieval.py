@@ -3,6 +3,7 @@
 A document is relevant if its grade is above zero. Queries without judgements are left out and counted; those with
 judgements but nothing relevant score zero, as in trec_eval, unless the row says to drop them too. Positives outside the
 corpus count in the ideal gain and in recall's denominator, as in trec_eval; nothing can retrieve them.
+Where several rows have one id, one of them counts for each query: the one that mteb's search takes (`heap`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from embark import metrics
+from embark.evaluators.heap import SEARCHES, first_rows, heap_ranks, ids_of_rows, search_of
 from embark.evaluators.ranks import MEMORY, UNRANKED, listed_ranks, ranks, tie_places
 from embark.evaluators.rerank import reordered
 from embark.evaluators.similarity import check
@@ -27,6 +29,9 @@ PARAMS = {
     "drop_unanswerable": Option(bool, "Queries with nothing relevant are left out, instead of scoring zero."),
     "skip_first": Option(
         (True, False, "hit_rate"), "Every query's first result is dropped, whatever it is; hit_rate: for it alone."
+    ),
+    "heap": Option(
+        tuple(SEARCHES), "Of rows with one id, the one that counts, as mteb 1 or mteb 2 takes it (default: mteb2)."
     ),
 }
 HIT_RATES = ("hit_rate", "success")  # the measures that skip_first="hit_rate" is about
@@ -48,6 +53,8 @@ def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]
     if params.get("judged_only"):
         if params.get("ignore_identical_ids"):
             raise EmbarkError("'judged_only' and 'ignore_identical_ids' exclude each other: grade own documents 0.")
+        if truth.repeated:
+            raise EmbarkError("With 'judged_only', an id is one row: set the reader's option repeated='last'.")
         pairs = truth.query, truth.document
         rank, best = listed_ranks(queries, documents, *pairs, similarity, place)
         rank, best = reordered(*pairs, rank, best, vectors.get("reranked"), place)
@@ -58,7 +65,11 @@ def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]
         pairs = np.concatenate([query, own_query]), np.concatenate([document, own_document])
         memory = params.get("memory", MEMORY)
         # Two more than the measures need: a query's own document and its first result may be removed.
-        rank, best = ranks(queries, documents, *pairs, similarity, place, memory, depth=DEPTH + 2)
+        if truth.repeated:
+            ids, search = ids_of_rows(truth), search_of(params)
+            rank, best = heap_ranks(queries, documents, *pairs, ids, similarity, search, memory)
+        else:
+            rank, best = ranks(queries, documents, *pairs, similarity, place, memory, depth=DEPTH + 2)
         rank, best = reordered(*pairs, rank, best, vectors.get("reranked"), place)
         rank = _without(query, document, rank[: len(query)], own_query, own_document, rank[len(query) :])
         best[own_query[best[own_query] == own_document]] = -1  # it is not in the ranking
@@ -72,6 +83,8 @@ def evaluate_lists(truth: Qrels, ranked: Array, documents: int, params: Mapping[
     """
     if params.get("judged_only"):
         raise EmbarkError("Queries that rank only the documents listed for them need no index.")
+    if truth.repeated:
+        raise EmbarkError("Several rows have one id here: no index ranks them as mteb does. Leave the task out.")
     truth = distinct(truth)
     query, document, grade = relevant(truth, len(ranked), documents)
     own_query, own_document = _identical(truth) if params.get("ignore_identical_ids") else (query[:0], document[:0])
@@ -90,12 +103,15 @@ def narrow(truth: Qrels, params: Mapping[str, Any]) -> tuple[Qrels, dict[str, Ar
     needed[truth.query] = True
     if truth.outside is not None:
         needed |= (truth.outside > 0).any(1)
+    if truth.repeated:
+        needed = needed[first_rows(ids_of_rows(truth)[0])[0]]  # the first row of an id stands for all of them
     return truth, {"query": needed}
 
 
 def constant(truth: Qrels, params: Mapping[str, Any]) -> tuple[float, list[str]] | None:
     """The value of the main measure where it is the same for every model, and the measures that tell something."""
     design = [name for name in ("judged_only", "skip_first", "ignore_identical_ids") if params.get(name)]
+    design += ["repeated"] * truth.repeated  # the rows of a few ids may fill a query's list
     if truth.document_ids is None or truth.outside is not None or design or not (truth.grade > 0).any():
         return None
     documents = len(truth.document_ids)
@@ -178,6 +194,7 @@ def _over_queries(
 ) -> Scores:
     """The measures over all queries that count, from the ranks of their relevant documents."""
     scored = np.unique(query if params.get("drop_unanswerable") else truth.query)
+    queries = len(np.unique(ids_of_rows(truth)[0])) if truth.repeated else queries
     if truth.outside is not None:
         row, column = np.nonzero(truth.outside > 0)
         scored = np.union1d(scored, row)

@@ -30,7 +30,7 @@ from embark.data.rows import FilesBySource, open_files
 from embark.data.sibling_files import SiblingFiles
 from embark.data.upright import upright
 from embark.settings import load_settings
-from embark.types import MODALITIES, Array, Dataset, EmbarkError, Option, Qrels, Task, role_of
+from embark.types import MODALITIES, Array, Dataset, EmbarkError, Option, Qrels, Side, Task, role_of
 
 
 class UnexpectedData(EmbarkError):
@@ -286,7 +286,7 @@ def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
             raise EmbarkError(f"Task {task.name} ({split}, {subset}) was read wrongly: {problem}.")
     data = replace(data, sides={name: compact_side(side) for name, side in data.sides.items()})
     _check_modalities(task, data)
-    data = upright(data) if task.upright else data
+    data = _adjusted(task, data)
     pa.default_memory_pool().release_unused()  # what decoding of tables took
     return replace(_with_ids(data), revision=hub.commit(task.source.id, task.source.revision))
 
@@ -296,7 +296,17 @@ def read_unlabeled(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     own: Reader | None = getattr(_module(task.reader), "read_unlabeled", None)
     if own is None:
         return read(task, split, subset, hub)
-    data = own(task, split, subset, hub)
+    return _adjusted(task, own(task, split, subset, hub))
+
+
+def _adjusted(task: Task, data: Dataset) -> Dataset:
+    """The dataset with pictures upright and texts stripped, where the task says so."""
+    stripped = {
+        name: Side(side.ids, as_items(side.items).stripped())
+        for name, side in data.sides.items()
+        if role_of(name) in task.options.get("strip", ())
+    }
+    data = replace(data, sides={**data.sides, **stripped})
     return upright(data) if task.upright else data
 
 
@@ -344,8 +354,12 @@ def _with_ids(data: Dataset) -> Dataset:
     """The dataset with ids in the truth of a ranking, which resolves ties by document id."""
     if not isinstance(data.truth, Qrels):
         return data
-    ids = {f"{role}_ids": _array(data.sides[role].ids) for role in ("query", "document")}
-    return replace(data, truth=replace(data.truth, **ids))
+    given = data.truth.query_ids, data.truth.document_ids  # only where several rows have one
+    query, document = (
+        data.sides[role].ids if ids is None else ids.tolist()
+        for role, ids in zip(("query", "document"), given, strict=True)
+    )
+    return replace(data, truth=replace(data.truth, query_ids=_array(query), document_ids=_array(document)))
 
 
 def _array(ids: Sequence[str]) -> Array:

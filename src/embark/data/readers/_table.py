@@ -6,6 +6,7 @@ Every such reader understands the options in `OPTIONS`.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -20,7 +21,7 @@ from embark.catalogue import listed
 from embark.data import items
 from embark.data.fetch import Hub, RemoteFile
 from embark.data.items import Items
-from embark.data.lazy_items import Mixed, Texts, same_type
+from embark.data.lazy_items import Mixed, Names, Texts, same_type, text_array
 from embark.data.rows import Rows, open_rows, split_files
 from embark.types import MODALITIES, Array, Classes, Dataset, EmbarkError, Media, Modality, Option, Side, Task
 
@@ -39,6 +40,7 @@ OPTIONS = {
     "equal": Option(
         ("one", "apart"), "Whether items of equal content are one, as in own tasks, or each row has its own item."
     ),
+    "strip": Option(list, 'The sides whose texts lose white space at both ends, for example ["document"].'),
     OUTSIDE: Option(bool, "Tables of a folder may name files outside it; a user says so, never a file of tasks."),
 }
 CONTENT = {"image": "pictures", "video": "films", "audio": "sounds", "text": "texts"}  # as descriptions of columns
@@ -292,6 +294,16 @@ def rows_of_grades(query: Array, grade: Array, queries: int) -> Array | None:
     out = np.zeros((queries, counts.max()), grade.dtype)
     out[query[order], column] = grade[order]
     return out
+
+
+def numbered(ids: Iterable[str]) -> Names:
+    """Ids with a number behind each that several rows have, from the second of these rows on: "a", "b", "a (2)"."""
+    seen: Counter[str] = Counter()
+    names = []
+    for name in ids:
+        seen[name] += 1
+        names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return Names(text_array(names))
 
 
 def first_few(names: Iterable[str]) -> str:

@@ -2,7 +2,8 @@
 
 Tables are configs called corpus, query (or queries) and default (or qrels); a subset's are "<subset>-corpus" and so on.
 Where a table has no split of the task's name, its split is called like the table, or train.
-An item holds the content that its row has, images first; a corpus text is its title, a space and its text.
+An item holds the content that its row has, images first; a corpus text is its title, a space and its text, or its
+text alone where the option `titles` is false.
 
 By evaluator: `retrieval` ranks the corpus; `choice` ranks the documents that are judged for a query, whatever their
 grade; `pairs` is one text (the query) with its documents, the relevant one first, the others in the order of the qrels.
@@ -30,6 +31,7 @@ from embark.data.readers._table import (
     TableFiles,
     content_columns,
     first_few,
+    numbered,
     open_split,
     rows_of_grades,
     subset_kind,
@@ -55,7 +57,12 @@ OPTIONS = {
         "Judgements of ids that no row has (default: an error). miss: documents outside the corpus stay positives that "
         "nothing can retrieve, as in trec_eval; skip: such judgements are left out.",
     ),
-    "repeated": Option(("last",), "Of rows with one id, the last counts (default: repeated ids are an error)."),
+    "repeated": Option(
+        ("last", "heap"),
+        "What to do about rows with one id (default: they are an error). last: the last row counts; heap: all rows are "
+        "compared, and one of them counts for each query, as in mteb's search.",
+    ),
+    "titles": Option(bool, "Whether titles go before the texts of the corpus (default: true)."),
 }
 
 NAMES = {  # the configs of each table; the first that exists is used
@@ -70,9 +77,14 @@ SKIPPED = -2  # the position of an id whose row was left out
 
 def read_beir(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """Queries and documents in their order; queries without a judgement stay, and the evaluator counts them."""
+    if task.options.get("repeated") == "heap" and task.evaluator != "retrieval":
+        raise EmbarkError(f"Task {task.name}: the option repeated='heap' is for the evaluator 'retrieval' alone.")
     documents = _side(_open(task, "corpus", split, subset, hub), "corpus")
     queries = _side(_open(task, "queries", split, subset, hub), "query")
     truth, warnings = _judgements(_open(task, "qrels", split, subset, hub), queries, documents)
+    if queries.repeated or documents.repeated:
+        ids = {"query_ids": queries.row_ids, "document_ids": documents.row_ids}
+        truth = replace(truth, repeated=True, **ids)
     sides = {"query": queries.side, "document": documents.side}
     skipped = (*documents.warnings, *queries.warnings, *warnings)
     if task.evaluator == "pairs":
@@ -102,16 +114,28 @@ def needed_files(task: Task, hub: Hub) -> FilesBySource:
 
 @dataclass(frozen=True)
 class IdentifiedSide:
-    """A side, the ids of its items, those of all rows (of some left out, too), and warnings about those."""
+    """A side, the ids of its items, those of all rows (of some left out, too), and warnings about those.
+
+    Of items with one id (`repeated`), the first stands for the id.
+    """
 
     side: Side
     ids: Any
     rows: Any
     warnings: tuple[str, ...]
+    repeated: bool = False
+
+    @property
+    def row_ids(self) -> Array:
+        """The ids of the items as an array of texts."""
+        return np.array(decoded(self.ids), object)
 
     def positions(self, ids: Any) -> Array:
         """The position of each of these ids; SKIPPED where its row was left out, and UNKNOWN where there is none."""
         positions = _index(ids, self.ids)
+        if self.repeated:
+            _, first, number = np.unique(self.row_ids, return_index=True, return_inverse=True)
+            positions = np.where(positions < 0, positions, first[number[positions]])
         left_out = (positions < 0) & (_index(ids, self.rows) >= 0)
         return np.where(left_out, SKIPPED, positions)
 
@@ -129,13 +153,16 @@ def _side(table: Table, role: str) -> IdentifiedSide:
     names = table.rows.column_names
     columns = content_columns(table.task.columns, f"{role}_") or {kind: kind for kind in MODALITIES if kind in names}
     usual_title = "title" if "title" in names and "text" in columns else None
-    title = table.task.columns.get("title", usual_title) if role == "corpus" else None
+    titled = role == "corpus" and table.task.options.get("titles", True)
+    title = table.task.columns.get("title", usual_title) if titled else None
     filled, contents = table.with_items(columns, title)
     ids = filled.texts(_id_column(filled, role))
     rows = table.texts(_id_column(table, role)) if filled.skipped else ids
     warnings = (*filled.skipped, *_repeated_ids(table, ids))
     distinct = ids.dictionary_encode()
     if len(distinct.dictionary) < len(ids):
+        if table.task.options.get("repeated") == "heap":
+            return IdentifiedSide(Side(numbered(decoded(ids)), contents), ids, rows, warnings, repeated=True)
         last = np.zeros(len(distinct.dictionary), np.int64)
         last[distinct.indices.to_numpy()] = np.arange(len(ids))  # of equal ones, the last is set last
         ids = distinct.dictionary
@@ -149,12 +176,17 @@ def _repeated_ids(table: Table, ids: Any) -> tuple[str, ...]:
         return ()
     counts = Counter(decoded(ids))
     rows = f"{len(ids):,} rows of {table.split} have {len(counts):,} ids"
-    if table.task.options.get("repeated") == "last":
-        return (f"{rows}: of rows with one id, the last counts",)
+    counts_of_rows = {
+        "last": "of rows with one id, the last counts",
+        "heap": "of rows with one id, one counts for each query, as in mteb's search",
+    }
+    if option := table.task.options.get("repeated"):
+        return (f"{rows}: {counts_of_rows[option]}",)
     names = first_few(f"{name} ({count} times)" for name, count in counts.items() if count > 1)
     raise EmbarkError(
         f"Task {table.task.name}: {rows}, so judgements of them are ambiguous: {names}. "
-        "Mend the ids, or set the option repeated='last' to let the last row of an id count."
+        "Mend the ids, or set the option repeated='last' to let the last row of an id count (repeated='heap' scores "
+        "them as mteb does)."
     )
 
 

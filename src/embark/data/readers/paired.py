@@ -25,7 +25,7 @@ from embark.data.fetch import Hub
 from embark.data.items import ItemList, Items
 from embark.data.lazy_items import Names, Texts, chain, text_array
 from embark.data.readers import _table
-from embark.data.readers._table import CONTENT, Table, as_list, content_columns, first_few, open_table
+from embark.data.readers._table import CONTENT, Table, as_list, content_columns, first_few, numbered, open_table
 from embark.types import MODALITIES, Array, Dataset, EmbarkError, Modality, Option, Qrels, Side, Task
 
 VERSION = 2
@@ -257,12 +257,4 @@ def _side(prefix: str, by_key: dict[str, int], pairs: Pairs) -> Side:
 
 def _with_distinct_ids(data: Dataset) -> Dataset:
     """The dataset with a number behind each id that several items have: tables of two splits name their rows alike."""
-    sides = {}
-    for role, side in data.sides.items():
-        seen: dict[str, int] = {}
-        ids = []
-        for name in side.ids:
-            seen[name] = seen.get(name, 0) + 1
-            ids.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-        sides[role] = Side(Names(text_array(ids)), side.items)
-    return replace(data, sides=sides)
+    return replace(data, sides={role: Side(numbered(side.ids), side.items) for role, side in data.sides.items()})
