@@ -1,11 +1,11 @@
 """Messy made-up data for MIEB's tasks, in the hub's layout with every column that mteb's own classes expect.
 
-What makes it messy: repeated ids, judgements of ids that no row has, lists of captions, white space around texts, empty and
-missing texts, equal items under several ids, class names and classes without rows, and pictures that are turned (EXIF),
-CMYK, palettes, transparent, grey, of 16 bits or of one.
+What makes it messy: repeated ids, judgements of ids that no row has, lists of captions, white space around texts, empty
+and missing texts, equal items under several ids, class names with spaces, classes without rows, and pictures that are
+turned (EXIF), CMYK, palettes, transparent, grey or of one bit.
 
-Only what both sides can read is here: mteb stops at a missing text of an item that also has a picture, and at a judged
-candidate that no row has.
+Only what both sides read alike is here, unless one of the `TRAPS` is asked for. mteb stops at a missing text of an item
+that also has a picture, and at a judged candidate that no row has.
 """
 
 from __future__ import annotations
@@ -26,18 +26,41 @@ from embark.tasks import TASKS
 from embark.types import Task
 from samples_mieb import card
 
-Random = np.random.Generator
 Picture = Mapping[str, Any]  # {"bytes", "path"}
 Feature = Mapping[str, Any]  # how the `datasets` library reads a column
 
+TRAPS = (
+    "16 bits",  # grey pictures of 16 bits
+    "anew",  # JPEG pictures where mteb encodes pictures anew
+    "equal firsts",  # the first result is dropped, and several documents are equally near
+    "graded twice",  # a pair that is judged twice, the second time with a lower grade
+    "no right answer",  # a question without one
+    "repeated labels",  # an item that has a label twice
+)
 SPACES = ("", "", "", " ", "  ", "\n", "\t", "\u00a0", "\r\n", "\u3000")
-WORDS = "red green blue dog cat bird car tree house old new small Straße Ñandú 猫 кот café cafe\u0301".split()
+PLAIN = ("RGBA", "P", "P+alpha", "LA", "L", "1")  # PNG, which loses nothing where mteb encodes pictures anew
+WORDS = (
+    "red",
+    "green",
+    "blue",
+    "dog",
+    "cat",
+    "bird",
+    "car",
+    "small",
+    "Straße",
+    "Ñandú",
+    "猫",
+    "кот",
+    "café",
+    "cafe\u0301",
+)
 MODES = ("RGB", "RGB", "CMYK", "P", "P+alpha", "RGBA", "LA", "L", "1", "turned", "turned", "webp", "gif")
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a dataset: its config and split, its columns, and those that no feature of the usual kind describes."""
+    """A table of a dataset: its config and split, its columns, and the features of those that are not as usual."""
 
     config: str
     split: str
@@ -45,9 +68,16 @@ class Table:
     features: Mapping[str, Feature | None] = field(default_factory=dict)
 
 
-def files(task: Task, seed: int) -> dict[str, bytes]:
+class Random(np.random.Generator):
+    """A generator of random numbers that knows which trap is set."""
+
+    trap = ""
+
+
+def files(task: Task, seed: int, trap: str = "") -> dict[str, bytes]:
     """The files of a task's dataset, with a card that names configs and splits; two shards a table."""
-    rng = np.random.default_rng([seed, zlib.crc32(task.source.id.encode())])
+    rng = Random(np.random.PCG64([seed, zlib.crc32(task.source.id.encode())]))
+    rng.trap = trap
     out: dict[str, bytes] = {}
     places = {}
     for table in MAKE[task.reader](task, rng):
@@ -104,7 +134,7 @@ def texts(rng: Random, count: int) -> list[str]:
 
 def picture(rng: Random, hue: int = 0, modes: Sequence[str] = MODES) -> Picture:
     """A picture of any mode and format whose colour tells its hue."""
-    mode = str(rng.choice(modes))
+    mode = str(rng.choice((*modes, "I;16") if rng.trap == "16 bits" else modes))
     height, width = rng.integers(5, 12, 2)
     base = np.random.default_rng(hue).integers(0, 200, 3)
     image = Image.fromarray((base + rng.integers(0, 56, (height, width, 3))).astype(np.uint8))
@@ -136,10 +166,12 @@ def picture(rng: Random, hue: int = 0, modes: Sequence[str] = MODES) -> Picture:
     return {"bytes": out.getvalue(), "path": "file"}
 
 
-def pictures(rng: Random, count: int, hues: Sequence[int] = (), modes: Sequence[str] = MODES) -> list[Picture]:
-    """Pictures of which some are equal; `hues` are those of the rows."""
+def pictures(
+    rng: Random, count: int, hues: Sequence[int] = (), modes: Sequence[str] = MODES, alike: bool = True
+) -> list[Picture]:
+    """Pictures of which some are equal if they may be `alike`; `hues` are those of the rows."""
     out = [picture(rng, int(hues[row]) if len(hues) else int(rng.integers(9)), modes) for row in range(count)]
-    for row in rng.integers(0, count, count // 8 * (not len(hues))):
+    for row in rng.integers(0, count, count // 8 * (alike and not len(hues))):
         out[row] = out[rng.integers(count)]
     return out
 
@@ -160,12 +192,15 @@ def _labelled(task: Task, rng: Random) -> Iterator[Table]:
         if broken := max(task.options.get("drop", {}).get(split, (0,))):
             rows = broken + 1
         # The last class is rare in both splits, and the first one missing from the test split.
-        numbers = np.where(rng.random(rows) < 0.03, seen - 1, rng.integers(split == "test" and seen > 2, seen - 1, rows))
+        numbers = np.where(
+            rng.random(rows) < 0.03, seen - 1, rng.integers(split == "test" and seen > 2, seen - 1, rows)
+        )
         numbers = rng.integers(0, 2, rows) if seen == 2 else numbers
         if task.evaluator == "multilabel":
             cells: list[Any] = [
                 sorted({int(number), *rng.integers(0, seen, rng.integers(0, 3)).tolist()}) for number in numbers
             ]
+            cells = [cell * (1 + (rng.trap == "repeated labels" and row % 2)) for row, cell in enumerate(cells)]
             described: Feature | None = {"feature": feature, "_type": "List"}
         else:
             cells, described = numbers.tolist(), feature
@@ -180,72 +215,74 @@ def _labelled(task: Task, rng: Random) -> Iterator[Table]:
 # ── rankings ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _content(task: Task, role: str, rng: Random, rows: int, held: list[str]) -> dict[str, list[Any]]:
-    """The content columns of a side, without the title."""
-    out: dict[str, list[Any]] = {}
-    for kind in held:
-        column = task.columns[f"{role}_{kind}"]
-        out[column] = pictures(rng, rows) if kind == "image" else texts(rng, rows)
+def _side(task: Task, role: str, rng: Random, count: int) -> dict[str, list[Any]]:
+    """So many items of a side; where the row knows of repeated ids, a third of them have several rows."""
+    id = task.columns[f"{role}_id"]
+    repeated = rng.integers(0, count, count // 3).tolist() if _repeats(task, role) else []
+    rows = [*range(count), *repeated]
+    out: dict[str, list[Any]] = {id: [_id(task, role, number) for number in rows]}
+    alike = not task.params.get("skip_first") or rng.trap == "equal firsts"
+    modes = PLAIN if task.evaluator == "pairs" and rng.trap != "anew" else MODES
+    for kind in ("image", "text"):
+        column = task.columns.get(f"{role}_{kind}")
+        if column:
+            made = pictures(rng, len(rows), (), modes, alike) if kind == "image" else texts(rng, len(rows))
+            out[column] = made
+        elif not _is_pages(task):  # the usual tables have both columns
+            out[kind] = [None] * len(rows)
+    if not _is_pages(task):
+        out["modality"] = ["x"] * len(rows)
+    if role == "corpus" and f"{role}_text" in task.columns and f"{role}_image" not in task.columns:
+        out["title"] = [title if rng.random() < 0.5 else "" for title in texts(rng, len(rows))]
     return out
 
 
+def _repeats(task: Task, role: str) -> bool:
+    """Whether ids repeat: those of ImageCoDe's sets of pictures, and all of Sketchy's."""
+    return "repeated" in task.options and (role == "corpus" or "query_image" in task.columns)
+
+
+def _is_pages(task: Task) -> bool:
+    """Whether the tables are those of ViDoRe, whose ids are numbers."""
+    return task.columns["query_id"] == "query-id"
+
+
+def _id(task: Task, role: str, number: int) -> Any:
+    return number if _is_pages(task) else f"{number % 3}:{role[0]}{number}"
+
+
 def _beir(task: Task, rng: Random) -> Iterator[Table]:
-    columns = task.columns
-    sides = {role: [kind for kind in ("image", "text") if f"{role}_{kind}" in columns] for role in ("query", "corpus")}
-    pages = columns["query_id"] == "query-id"
     queries, documents = 14, 40
-    as_id: Callable[[str, int], Any] = (lambda role, n: n) if pages else (lambda role, n: f"{n % 3}:{role[0]}{n}")
-    corpus = {columns["corpus_id"]: [as_id("corpus", n) for n in range(documents)]}
-    corpus |= _content(task, "corpus", rng, documents, sides["corpus"])
-    asked = {columns["query_id"]: [as_id("query", n) for n in range(queries)]}
-    asked |= _content(task, "query", rng, queries, sides["query"])
-    if task.params.get("skip_first") and sides["query"] == sides["corpus"]:  # the queries are in the corpus, too
-        for column in _content(task, "query", rng, 1, sides["query"]):
-            rows = rng.permutation(documents)[:queries]
-            asked[column] = [corpus[column][row] for row in rows]
-    if sides["corpus"] == ["text"] and not pages:
-        corpus["title"] = [title if rng.random() < 0.5 else "" for title in texts(rng, documents)]
-    if not pages:
-        asked["modality"], corpus["modality"] = ["x"] * queries, ["x"] * documents
-        for table in (asked, corpus):  # the usual tables have both columns
-            for kind in ("image", "text"):
-                table.setdefault(kind, [None] * len(table["modality"]))
-    if task.evaluator == "pairs":
-        judged = [(q, d, int(k == 0)) for q in range(queries) for k, d in enumerate(rng.permutation(documents)[:10])]
-        judged = [judged[q * 10 + k] for q in range(queries) for k in rng.permutation(10)]
-    else:
-        few = (4, 7) if task.evaluator == "choice" else (1, 6)
-        grades = (0, 1) if task.evaluator == "choice" else (0, 1, 1, 1, 2, 3)
-        judged = [
-            (q, int(d), int(rng.choice(grades)))
-            for q in range(queries - 1)  # the last one has no judgement
-            for d in rng.permutation(documents)[: rng.integers(*few)]
-        ]
-    qrels = {
-        "query-id": [as_id("query", q) for q, *_ in judged],
-        "corpus-id": [as_id("corpus", d) for _, d, _ in judged],
+    corpus, asked = _side(task, "corpus", rng, documents), _side(task, "query", rng, queries)
+    if task.params.get("skip_first"):  # the queries are in the corpus, too
+        asked["image"] = [corpus["image"][row] for row in rng.permutation(documents)[:queries]]
+    few = {"choice": (4, 7), "pairs": (10, 11)}.get(task.evaluator, (1, 6))
+    grades = {"choice": (0, 1), "pairs": (0,)}.get(task.evaluator, (0, 1, 1, 1, 2, 3))
+    judged = [
+        [query, int(document), int(rng.choice(grades))]
+        for query in range(queries - (task.evaluator != "pairs"))  # the last one has no judgement
+        for document in rng.permutation(documents)[: rng.integers(*few)]
+    ]
+    if task.evaluator == "pairs" or (task.evaluator == "choice" and rng.trap != "no right answer"):
+        for start in [row for row, (query, *_) in enumerate(judged) if not row or judged[row - 1][0] != query]:
+            judged[start + int(rng.integers(4))][2] = 1
+    if rng.trap == "graded twice":
+        judged += [[query, document, 0] for query, document, _ in judged[::2]]
+    qrels: dict[str, list[Any]] = {
+        "query-id": [_id(task, "query", query) for query, *_ in judged],
+        "corpus-id": [_id(task, "corpus", document) for _, document, _ in judged],
         "score": [grade for *_, grade in judged],
     }
     if task.options.get("unknown"):  # judgements of documents that are elsewhere
-        for q in rng.integers(0, queries - 1, 9):
-            qrels["query-id"].append(as_id("query", int(q)))
+        for query in rng.integers(0, queries - 1, 9).tolist():
+            qrels["query-id"].append(_id(task, "query", query))
             qrels["corpus-id"].append(f"elsewhere-{rng.integers(99)}")
             qrels["score"].append(1)
-    if task.options.get("repeated"):
-        for table, count in ((corpus, documents), (asked, 0 if task.evaluator == "pairs" else queries)):
-            rows = rng.integers(0, max(count, 1), count // 3)
-            for name, cells in list(table.items()):
-                ids = name in (columns["query_id"], columns["corpus_id"])
-                fresh = [cells[row] for row in rows] if ids or name == "modality" else None
-                kind = "image" if isinstance(cells[0], Mapping) else "text"
-                table[name] = cells + (fresh or (pictures(rng, len(rows)) if kind == "image" else texts(rng, len(rows))) * bool(len(rows)))
-    configs = {"corpus": "corpus", "queries": "query", "qrels": "qrels", **task.options.get("configs", {})}
-    if pages:
-        configs["queries"] = "queries"
-    splits = {"corpus": "corpus" if not pages else "test", **task.options.get("splits", {})}
-    split = task.source.splits[0]
+    configs = {"corpus": "corpus", "queries": "queries" if _is_pages(task) else "query", "qrels": "qrels"}
+    configs |= task.options.get("configs", {})
+    splits = {"corpus": "test" if _is_pages(task) else "corpus", **task.options.get("splits", {})}
     for name, table in (("corpus", corpus), ("queries", asked), ("qrels", qrels)):
-        yield Table(configs[name], splits.get(name, split), table)
+        yield Table(configs[name], splits.get(name, task.source.splits[0]), table)
 
 
 def _paired(task: Task, rng: Random) -> Iterator[Table]:
@@ -253,8 +290,7 @@ def _paired(task: Task, rng: Random) -> Iterator[Table]:
     languages = task.options.get("subset_is") == "split"
     splits = task.subsets if languages else task.options.get("corpus", task.source.splits)
     first = 0
-    # mteb packs WIT's pictures anew, JPEG with loss: see PICTURES_ANEW in the test.
-    modes = ("RGBA", "P", "L", "1") if task.source.id == "mteb/wit" else MODES
+    modes = PLAIN if task.source.id == "mteb/wit" and rng.trap != "anew" else MODES
     for split in splits:
         rows = 12 if languages else 25
         cells: list[Any] = texts(rng, rows)
@@ -269,12 +305,11 @@ def _paired(task: Task, rng: Random) -> Iterator[Table]:
             first += rows
         for extra in EXTRA.get(task.source.id, ()):
             columns[extra] = ["x"] * rows
-        if task.source.id.endswith(("xm3600", "xflickrco")):  # pictures that no feature describes
-            yield Table("default", split, columns, {"image": {"bytes": {"dtype": "binary", "_type": "Value"}, "path": {"dtype": "string", "_type": "Value"}}})  # fmt: skip
-        else:
-            yield Table("default", split, columns)
+        yield Table("default", split, columns, {"image": BARE} if task.source.id in BARE_PICTURES else {})
 
 
+BARE_PICTURES = ("mteb/xm3600", "mteb/xflickrco")  # datasets whose features do not say that these are pictures
+BARE = {"bytes": {"dtype": "binary", "_type": "Value"}, "path": {"dtype": "string", "_type": "Value"}}
 EXTRA = {  # columns that nobody reads, but that mteb's code takes away by name
     "mteb/MMSoc_HatefulMemes": ("split", "label"),
     "mteb/MMSoc_Memotion_corrected": (
@@ -283,7 +318,8 @@ EXTRA = {  # columns that nobody reads, but that mteb's code takes away by name
     "mteb/SciMMIR": ("file_name_index", "class", "super_class", "sub_class", "split"),
     "mteb/xm3600": ("captions_tokenized", "captions_tokenized_lowercase", "image_locale"),
     "mteb/CV-Bench": (
-        "type", "filename", "source", "source_dataset", "source_filename", "target_class", "target_size", "bbox", "prompt",
+        "type", "filename", "source", "source_dataset", "source_filename", "target_class", "target_size", "bbox",
+        "prompt",
     ),
 }  # fmt: skip
 
@@ -324,6 +360,7 @@ def _captions(task: Task, rng: Random) -> Iterator[Table]:
 
 def _sts(task: Task, rng: Random) -> Iterator[Table]:
     kind = task.modalities[0]
+    whole: dict[str, dict[str, list[Any]]] = {}
     rows_of = [row for row in TASKS.values() if row.source.id == task.source.id]  # mteb reads all of them for a part
     subsets = dict.fromkeys(subset for row in rows_of for subset in row.subsets)
     splits = dict.fromkeys(split for row in rows_of for split in row.source.splits)
@@ -337,6 +374,11 @@ def _sts(task: Task, rng: Random) -> Iterator[Table]:
             scores = (rng.integers(0, 11, rows) / 2).tolist()
             columns = {task.columns["left"]: left, task.columns["right"]: right, task.columns["score"]: scores}
             yield Table(subset, split, columns)
+            for name, cells in columns.items() if kind == "text" and len(subsets) > 1 else ():
+                whole.setdefault(split, {}).setdefault(name, []).extend(cells)
+                whole[split].setdefault("lang", []).extend([subset] * (rows * (name == task.columns["left"])))
+    for split, table in whole.items():  # mteb reads all subsets at once
+        yield Table("default", split, table)
 
 
 MAKE: Mapping[str, Callable[[Task, Random], Iterator[Table]]] = {
