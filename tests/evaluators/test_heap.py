@@ -81,7 +81,7 @@ def lists(
 
 
 def test_the_score_that_stands_last_in_the_heap_counts() -> None:
-    """Sorted scores .9 a, .8 b, .7 a make the heap [.7 a, .9 a, .8 b], so that a has .9. With .6 c, .5 b and .4 b behind
+    """Sorted scores .9 a, .8 b, .7 a make the heap [.7 a, .9 a, .8 b], so that a has .9. With .6 c, .5 b and .4 b after
     them it is [.4 b, .6 c, .5 b, .9 a, .7 a, .8 b]: a counts with .7, and b with .8, which is more.
     """
     assert lists([0.9, 0.8, 0.7], "aba") == ["ab"]

@@ -354,16 +354,18 @@ def _with_ids(data: Dataset) -> Dataset:
     """The dataset with ids in the truth of a ranking, which resolves ties by document id."""
     if not isinstance(data.truth, Qrels):
         return data
-    given = data.truth.query_ids, data.truth.document_ids  # only where several rows have one
-    query, document = (
-        data.sides[role].ids if ids is None else ids.tolist()
-        for role, ids in zip(("query", "document"), given, strict=True)
-    )
+    query: Any
+    document: Any
+    query, document = data.sides["query"].ids, data.sides["document"].ids
+    if data.truth.repeated:  # the reader gave the ids of its rows, of which those of the sides are variants
+        query, document = data.truth.query_ids, data.truth.document_ids
     return replace(data, truth=replace(data.truth, query_ids=_array(query), document_ids=_array(document)))
 
 
-def _array(ids: Sequence[str]) -> Array:
+def _array(ids: Any) -> Array:
     """Ids as an array: of fixed width where they are short, as it sorts five times as fast but pads to the longest."""
+    if isinstance(ids, np.ndarray) and ids.dtype != object:
+        return ids
     width = max(map(len, ids), default=0)
     if width > WIDEST:
         return np.fromiter(ids, object, len(ids))
