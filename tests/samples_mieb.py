@@ -55,7 +55,7 @@ def sample(task: Task, size: Size = few) -> tuple[Files, str]:
 def card(places: Mapping[str, tuple[str, str]], license: str = "") -> str:
     """A card that tells which files hold which config and split."""
     head = f"license: {license}\n" if license and " " not in license and "/" not in license else ""
-    files = ((config, f"  - split: {split}\n    path: {path}\n") for path, (config, split) in places.items())
+    files = ((config, f'  - split: "{split}"\n    path: {path}\n') for path, (config, split) in places.items())
     by_config = group_values(files)
     entries = [f"- config_name: {config}\n  data_files:\n{''.join(lines)}" for config, lines in by_config.items()]
     head += "configs:\n" + "".join(entries) if entries else ""

@@ -211,7 +211,9 @@ def test_variants() -> None:
         *(f"{name}I2IRetrieval" for name in ("CUB200", "MET", "RP2k", "SOP", "StanfordCars")),
         *(f"R{city}{level}I2IRetrieval" for city in ("Oxford", "Paris") for level in ("Easy", "Medium", "Hard")),
         "SketchyI2IRetrieval", "ImageCoDeT2IRetrieval", *WITH_DOCUMENT_TEXTS,
+        *(f"{name}Clustering" for name in ("CIFAR10", "CIFAR100", "ImageNetDog15", "ImageNet10", "TinyImageNet")),
     }  # fmt: skip
+    assert row("CIFAR10Clustering").under("mteb2").params == {"batch_size": 500, "seed": 42, "runs": 1}
     assert {
         name: (row("STL10").params[name], row("STL10").under("mteb2").params[name]) for name in ("shots", "runs")
     } == {
