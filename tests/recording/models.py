@@ -33,7 +33,7 @@ def pytest_configure() -> None:
     @wraps(load)
     def listening(loader: Loader, card: Any, loading: Any) -> Any:
         model = load(loader, card, loading)
-        for method in METHODS:
+        for method in METHODS if loader.type != "api" else ():  # what a provider answers is not ours
             if hasattr(model, method):
                 setattr(model, method, _recorded(model, getattr(model, method)))
         return model

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -22,6 +23,7 @@ from rehearsal.stage import Stage, stage
 ROOT = Path(__file__).parents[2]
 MODEL_TESTS = ROOT / "tests" / "models"
 VISION = ROOT / ".venv" / "vision"
+SAME_FOLDER = Path(tempfile.gettempdir()) / "embark-recording"
 LONGEST = 1200  # seconds that a command may take
 GROUPS = ("animals & nature", "flags", "food & drink")
 OF_A_GROUP = 12  # emoji that a folder of own data has of each group
@@ -59,8 +61,9 @@ def models(hub: hubs.FakeHub, place: Stage) -> None:
     """What the models of the tests return: a tiny checkpoint for each loader family, and more."""
     found = place.root / "facts"
     found.mkdir()
-    environment = {"EMBARK_RECORDING": str(found), "OMP_NUM_THREADS": "1"}
-    words = ("--numprocesses", "2", "-p", "recording.models", MODEL_TESTS)
+    environment = {"EMBARK_RECORDING": str(found), "CI": "true", "PYTHONHASHSEED": "0"}  # the same examples each time
+    # One process and one folder: names of folders are part of some fingerprints.
+    words = ("--numprocesses", "0", "--basetemp", SAME_FOLDER, "-p", "recording.models", MODEL_TESTS)
     _run(place, "pytest", "-m", "not torchvision", *words, environment=environment)
     if VISION.is_dir():  # libraries that make test-all installs apart
         path = {"PYTHONPATH": os.pathsep.join([str(VISION), place.environment["PYTHONPATH"]])}
