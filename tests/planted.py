@@ -77,7 +77,7 @@ FAULTS = {
     "reads less text": Fault(Wrapper(tokens=32), "text: files", "texts are cut at 32 tokens"),
     "ignores the end": Fault(Wrapper(tokens=16), "text: files", "texts are cut at 16 tokens"),
     "ignores the beginning": Fault(Wrapper(keep="left"), "text: files", "1 of 8 differ, such as 'The 0th paragraph"),
-    "reads less text, an odd number": Fault(Wrapper(tokens=23), "text: files", "differ, such as 'The 0th paragraph"),
+    "reads less text, an odd number": Fault(Wrapper(tokens=23), "text: files", "vectors are others"),
     "padding counts": Fault(Wrapper(fill=32, masked=False), "text: files", "padding is not masked"),
     "lacks its prefix": Fault(
         Wrapper(), "text: files", "texts of the role query have no prompt; the files say the prompt 'query: '",

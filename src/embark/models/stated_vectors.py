@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -148,7 +148,8 @@ def _other_modules(model: Any, length: TextLength, embed: Embed) -> Iterator[Dep
     for tokens in sorted({length.tokens, *LENGTHS}):
         if tokens <= length.tokens:
             fault = f"texts are filled up to {tokens} tokens, and what is filled in counts: padding is not masked"
-            yield Departure(fault, _with(model[0], "forward", _filled(model[0], tokens), embed))
+            filled = _with(model[0], "forward", _filled(model[0], tokens), embed)
+            yield Departure(fault, _with(model, "max_seq_length", tokens, filled))
 
 
 def _with(owner: Any, name: str, value: Any, embed: Embed) -> Embed:
@@ -262,7 +263,8 @@ def _other_pixels(processor: Any) -> Iterator[tuple[str, dict[str, Any]]]:
             "size": side, "do_center_crop": False
         }  # fmt: skip
         yield "pictures are cropped, but not resized before; the files say do_resize", {"do_resize": False}
+        sizes = ", ".join(f"{name} {pixels}" for name, pixels in dict(processor.size).items() if pixels)
         larger = round(crop["height"] * 8 / 7)
-        yield f"pictures are resized to {larger} pixels before they are cropped; the files say {processor.size}", {
+        yield f"pictures are resized to {larger} pixels before they are cropped; the files say {sizes}", {
             "size": {"shortest_edge": larger}
         }  # fmt: skip
