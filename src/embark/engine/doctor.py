@@ -337,20 +337,20 @@ def check_files(encoder: Encoder, load: Callable[[], StatedVectors]) -> list[Fin
         as_queries = stated.embed([values[row] for row in QUERIES], "query") if stated.kind == "text" else None
     except Exception as error:  # libraries raise whatever they like about files
         return [Finding("files", "note", f"not checked: {_reason(error).removeprefix('EmbarkError: ').rstrip('.')}")]
+    queries = [] if as_queries is None else [items[row] for row in QUERIES]
     try:
         own = _embed(encoder, items)
-        findings = [_check_stated(encoder, stated, values, own, expected, "document")]
-        if as_queries is not None:
-            own_queries = _embed(encoder, [items[row] for row in QUERIES], "query")
-            queries = [values[row] for row in QUERIES]
-            of_queries = _check_stated(encoder, stated, queries, own_queries, as_queries, "query")
-            if of_queries.verdict != "ok" and (findings[0].verdict == "ok" or "query" in of_queries.message):
-                findings.append(of_queries)  # else it is the fault of the documents
-            findings += _check_filling(encoder, stated, items, values)
-        findings += _check_similarity(encoder, stated, own)
-    except Exception:  # reported with its modality
+        own_queries = _embed(encoder, queries, "query") if queries else own
+    except Exception:  # reported with its modality, or with its role
         return []
-    return findings
+    findings = [_check_stated(encoder, stated, values, own, expected, "document")]
+    if as_queries is not None:
+        asked = [values[row] for row in QUERIES]
+        of_queries = _check_stated(encoder, stated, asked, own_queries, as_queries, "query")
+        if of_queries.verdict != "ok" and (findings[0].verdict == "ok" or "query" in of_queries.message):
+            findings.append(of_queries)  # else it is the fault of the documents
+        findings += _check_filling(encoder, stated, items, values)
+    return [*findings, *_check_similarity(encoder, stated, own)]
 
 
 def _check_stated(
