@@ -18,6 +18,7 @@ from embark.models.encoder import fingerprint
 from embark.types import Array, Audio, EmbarkError, Item, Media, ModelCard, Part, Text
 
 RATE = 16_000
+SHORT_WORD = 5  # letters
 SENTENCES = (
     "a red apple on a white table",
     "a photo of a small dog",
@@ -54,17 +55,24 @@ def byte_bpe(template: str = "", more: Sequence[str] = (), size: int = 320, limi
 def wordpiece(
     template: str = "[CLS] $A [SEP]", more: Sequence[str] = (), size: int = 200, limit: int = 64, **special: str
 ) -> Any:
-    """WordPiece in lower case, as BERT has it."""
-    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+    """WordPiece in lower case, as BERT has it: letters and short words. Its trainer makes another vocabulary each time, so
+    there is none.
+    """
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
     names = {"unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]"}
     special = {**names, "mask_token": "[MASK]", **special}
-    inner = Tokenizer(models.WordPiece(unk_token=special["unk_token"]))
-    inner.normalizer = normalizers.BertNormalizer(lowercase=True)
-    inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    inner.decoder = decoders.WordPiece()
-    trainer = trainers.WordPieceTrainer(vocab_size=size, special_tokens=_distinct(special, more), show_progress=False)
-    return _trained(inner, trainer, template, more, limit, special)
+    normalizer, splitter = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()
+    known = [normalizer.normalize_str(sentence) for sentence in (*SENTENCES, *TEXTS)]
+    words = sorted({word for sentence in known for word, _ in splitter.pre_tokenize_str(sentence)})
+    letters = sorted(set("".join(words)))
+    pieces = [*_distinct(special, more), *letters, *(f"##{letter}" for letter in letters)]
+    pieces += [word for word in words if 1 < len(word) <= SHORT_WORD]
+    vocabulary = {piece: number for number, piece in enumerate(pieces[:size])}
+    inner = Tokenizer(models.WordPiece(vocabulary, unk_token=special["unk_token"]))
+    inner.normalizer, inner.pre_tokenizer, inner.decoder = normalizer, splitter, decoders.WordPiece()
+    inner.add_special_tokens(_distinct(special, more))
+    return _wrapped(inner, template, more, limit, special)
 
 
 def unigram(
@@ -88,10 +96,14 @@ def _distinct(special: dict[str, str], more: Sequence[str]) -> list[str]:
 
 
 def _trained(inner: Any, trainer: Any, template: str, more: Sequence[str], limit: int, special: dict[str, str]) -> Any:
+    inner.train_from_iterator([*SENTENCES, *TEXTS], trainer)
+    return _wrapped(inner, template, more, limit, special)
+
+
+def _wrapped(inner: Any, template: str, more: Sequence[str], limit: int, special: dict[str, str]) -> Any:
     from tokenizers.processors import TemplateProcessing
     from transformers import PreTrainedTokenizerFast
 
-    inner.train_from_iterator([*SENTENCES, *TEXTS], trainer)
     if template:
         used = [(token, inner.token_to_id(token)) for token in template.split() if not token.startswith("$")]
         inner.post_processor = TemplateProcessing(single=template, special_tokens=used)

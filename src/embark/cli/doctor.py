@@ -33,6 +33,9 @@ def doctor(
     pixels: Pixels = "auto",
     compile: Compile = False,
     trust: Trust = None,
+    against: Annotated[
+        str | None, typer.Option(help="A checkpoint whose files state the vectors: what an ONNX file is exported from.")
+    ] = None,
     save: Save = False,
     style: Format = "text",
     home: Home = None,
@@ -44,13 +47,15 @@ def doctor(
     Without a model: this machine. What is installed for which models, device, memory, room on the disk, the store.
 
     Checks shape, vectors that are finite, varied and fit to be stored, determinism, batches, order, instructions,
-    roles, mixed items, declared length, speed and memory. Ends with status 1 if something is wrong.
+    roles, mixed items, declared length, speed and memory, and whether vectors are those that the checkpoint's files
+    state. Ends with status 1 if something is wrong.
 
     \b
     embark doctor
     embark doctor embark/pocket
     embark doctor ./my-checkpoint --device cpu
     embark doctor ./my-checkpoint --save
+    embark doctor ./my-export --against org/original
     """
     settings = embark.load_settings(home, results, store=store)
     examination = embark.doctor(
@@ -61,6 +66,7 @@ def doctor(
         compile=compile,
         trust=trust,
         settings=settings,
+        against=against,
         say=lambda check: say(f"examining {check} …") if style == "text" else None,
     )
     if save:

@@ -1,7 +1,8 @@
 """Examines an encoder, in under a minute, for faults that spoil scores without any error.
 
 A few sample items of every modality are embedded alone, together and in another order, with and without instruction;
-each finding says what was seen and what it would do to scores.
+each finding says what was seen and what it would do to scores. Where the checkpoint's files state what its vectors are,
+the model's are compared with these.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ import numpy as np
 
 from embark.data import wav
 from embark.data.items import key, media, mixed, text
+from embark.data.media import decode
 from embark.engine.check import check_vectors
 from embark.engine.preparing import prepare
-from embark.engine.self_check import apart, limit, pooled, unit_rows
+from embark.engine.self_check import GROSS, apart, limit, pooled, unit_rows
 from embark.models.encoder import Encoder
+from embark.models.stated_vectors import Departure, StatedVectors
 from embark.planning import Need
 from embark.types import MODALITIES, Array, EmbarkError, Item, Modality, Text
 
@@ -31,6 +34,10 @@ SAME = 1e-6  # vectors nearer than this are equal
 RANDOM = ": deterministic"  # how the name of the check ends that dropout fails
 TIMED = 16  # items of the speed check
 MOST_WORDS = 512  # before the end of a long text
+BY_FILES = 5  # times the limit of the precision: how far vectors may be from those of another library
+QUERIES = (0, 7)  # samples that are compared as queries, too
+SHORT, LONG = 1, 3  # samples of texts
+TRIALS = 3  # of which the fastest counts
 
 
 @dataclass(frozen=True)
@@ -46,8 +53,15 @@ class Faulty(EmbarkError):
     """A fault that makes the later checks of a modality impossible; its arguments are (check, message)."""
 
 
-def examine(encoder: Encoder, progress: Callable[[str], None] = lambda check: None) -> list[Finding]:
-    """Every finding, check by check; a modality that fails at once is not examined further."""
+def examine(
+    encoder: Encoder,
+    progress: Callable[[str], None] = lambda check: None,
+    stated: Callable[[], StatedVectors] | None = None,
+) -> list[Finding]:
+    """Every finding, check by check; a modality that fails at once is not examined further.
+
+    `stated` loads what the checkpoint's files state; its error says why they do not state enough.
+    """
     findings: list[Finding] = []
     for kind in encoder.card.modalities:
         progress(kind)
@@ -62,6 +76,9 @@ def examine(encoder: Encoder, progress: Callable[[str], None] = lambda check: No
     else:
         findings += _check_mixed_items(encoder)
         findings += _check_roles(encoder)
+        if stated is not None:
+            progress("its files")
+            findings += check_files(encoder, stated)
     if way := encoder.card.loaded.get("half precision"):
         findings.append(Finding("half precision", "note", f"runs {way}: slower, and the last digits may differ"))
     return findings
@@ -193,7 +210,7 @@ def _check_end(encoder: Encoder) -> Iterator[Finding]:
 
 def _check_padding(encoder: Encoder) -> Iterator[Finding]:
     """Whether short texts are filled up to the length of long ones before they are in a batch."""
-    short, long = (_token_count(encoder, text(TEXTS[row])) for row in (1, 3))
+    short, long = (_token_count(encoder, text(TEXTS[row])) for row in (SHORT, LONG))
     if short and short == long:
         message = f"every text is filled up to {short} tokens: a short one takes as long as a long one"
         yield Finding("text: padding", "note", message)
@@ -300,6 +317,141 @@ def _check_instructions(encoder: Encoder, moved: float) -> Finding:
             "instructions", "wrong", "an instruction changes vectors, but the card does not say instructed=True."
         )
     return Finding("instructions", "ok", "applied" if encoder.card.instructed else "not read, as the card says")
+
+
+# ── the checkpoint's files ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_files(encoder: Encoder, load: Callable[[], StatedVectors]) -> list[Finding]:
+    """Whether vectors and similarity are what the checkpoint's files state."""
+    card = encoder.card
+    try:
+        stated = load()
+        if stated.kind not in card.modalities or card.similarity == "maxsim":
+            raise EmbarkError(
+                f"{stated.folder} states one vector for each {stated.kind}, which the model does not make"
+            )
+        items = samples(stated.kind, card.sample_rate)
+        values = [decode(item.parts, 1, card.sample_rate)[0].value for item in items]
+        expected = stated.embed(values, "document")
+        as_queries = stated.embed([values[row] for row in QUERIES], "query") if stated.kind == "text" else None
+    except Exception as error:  # libraries raise whatever they like about files
+        return [Finding("files", "note", f"not checked: {_reason(error).removeprefix('EmbarkError: ').rstrip('.')}")]
+    queries = [] if as_queries is None else [items[row] for row in QUERIES]
+    try:
+        own = _embed(encoder, items)
+        own_queries = _embed(encoder, queries, "query") if queries else own
+    except Exception:  # reported with its modality, or with its role
+        return []
+    findings = [_check_stated(encoder, stated, values, own, expected, "document")]
+    if as_queries is not None:
+        asked = [values[row] for row in QUERIES]
+        of_queries = _check_stated(encoder, stated, asked, own_queries, as_queries, "query")
+        if of_queries.verdict != "ok" and (findings[0].verdict == "ok" or "query" in of_queries.message):
+            findings.append(of_queries)  # else it is the fault of the documents
+        findings += _check_filling(encoder, stated, items, values)
+    return [*findings, *_check_similarity(encoder, stated, own)]
+
+
+def _check_stated(
+    encoder: Encoder, stated: StatedVectors, values: Sequence[Any], own: Array, expected: Array, role: str
+) -> Finding:
+    check, most = f"{stated.kind}: files", BY_FILES * limit(encoder.card)
+    if own.shape != expected.shape:
+        seen = f"vectors have {own.shape[1]} dimensions; by the files of {stated.folder} {expected.shape[1]}"
+        return Finding(check, "wrong", seen)
+    distances = _distances(own, expected)
+    worst = float(distances.max())
+    if worst > most:
+        differing = [int(row) for row in np.argsort(distances) if distances[row] > most]
+        rows = sorted({differing[0], differing[-1]})
+        departures = stated.departures(role, _prompt(encoder, role))
+        fault = _departure(departures, [values[row] for row in rows], own[rows], worst, most)
+        if fault:
+            return Finding(check, "wrong", f"{fault}.")
+        example = values[rows[-1]]
+        name = repr(example[:40]) if isinstance(example, str) else f"one of {example.width} × {example.height} pixels"
+        partly = stated.kind == "text" and len(differing) < len(values)
+        return Finding(
+            check,
+            "wrong" if partly or worst > GROSS else "note",
+            f"vectors are others than the files of {stated.folder} state: {len(differing)} of {len(values)} differ, "
+            f"such as {name}; the smallest cosine is {1 - worst**2 / 2:.4f}.",
+        )
+    lengths = np.linalg.norm(expected, axis=1)
+    if np.abs(np.linalg.norm(own, axis=1) / lengths - 1).max() <= most:
+        return Finding(check, "ok", f"vectors are those that the files of {stated.folder} state")
+    verdict: Verdict = "note" if encoder.card.similarity == "cosine" else "wrong"  # the cosine sees no lengths
+    if np.abs(lengths - 1).max() < most:
+        return Finding(check, verdict, "the files say that vectors are normalized; the model's are of other lengths.")
+    return Finding(check, verdict, "vectors have the directions that the files state, but other lengths.")
+
+
+def _prompt(encoder: Encoder, role: str) -> str:
+    """What the model puts before a text of a role."""
+    parts = encoder.render(text(""), role, None).parts
+    return "".join(part.text for part in parts[:-1] if isinstance(part, Text))
+
+
+def _departure(
+    departures: Iterator[Departure], values: Sequence[Any], own: Array, worst: float, most: float
+) -> str | None:
+    """The fault that gives the model's vectors; None where no usual one does."""
+    nearest, fault = max(most, worst / 10), None
+    for departure in departures:
+        try:
+            distance = float(_distances(own, departure.embed(values)).max())
+        except Exception:  # one that cannot be made, such as more tokens than positions
+            continue
+        if distance < most:
+            return departure.fault
+        if distance < nearest:
+            nearest, fault = distance, departure.fault
+    return fault
+
+
+def _distances(a: Array, b: Array) -> Array:
+    return np.asarray(np.linalg.norm(unit_rows(a) - unit_rows(np.asarray(b, np.float64)), axis=1))
+
+
+def _check_similarity(encoder: Encoder, stated: StatedVectors, own: Array) -> Iterator[Finding]:
+    similarity = encoder.card.similarity
+    if stated.similarity in (None, similarity):
+        return
+    message = f"the files of {stated.folder} compare vectors by {stated.similarity}, the card by {similarity}"
+    if {stated.similarity, similarity} == {"cosine", "dot"} and np.abs(np.linalg.norm(own, axis=1) - 1).max() < 1e-3:
+        yield Finding("similarity", "note", f"{message}: the same for vectors of unit length")
+    else:
+        yield Finding("similarity", "wrong", f"{message}.")
+
+
+def _check_filling(
+    encoder: Encoder, stated: StatedVectors, items: Sequence[Item], values: Sequence[Any]
+) -> Iterator[Finding]:
+    """Whether a short text takes as long as a long one, though it takes less by the files: it is filled up."""
+    if _token_count(encoder, items[SHORT]):  # then `_check_padding` knows
+        return
+    short, long = (_seconds(lambda row=row: _embed(encoder, [items[row]])) for row in (SHORT, LONG))  # type: ignore[misc]
+    short_stated, long_stated = (
+        _seconds(lambda row=row: stated.embed([values[row]], "document")) for row in (SHORT, LONG)  # type: ignore[misc]
+    )  # fmt: skip
+    if short > 0.7 * long and short_stated < 0.4 * long_stated:
+        yield Finding(
+            "text: padding",
+            "note",
+            f"a short text takes {1000 * short:.0f} ms and a long one {1000 * long:.0f} (by the files "
+            f"{1000 * short_stated:.0f} and {1000 * long_stated:.0f}): every text is filled up to one length",
+        )
+
+
+def _seconds(call: Callable[[], Any]) -> float:
+    """The time of a call, the fastest of a few."""
+    times = []
+    for _ in range(TRIALS):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return min(times)
 
 
 # ── embedding ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -58,7 +58,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     dim = text.embed([text.prepare("a")]).shape[1]
     processor = _image_processor(checkpoint, model)
     card = with_unibench_pixels(checkpoint.card, image_preprocessor(processor).pixels)
-    images = pixel_towers(processor, model, lambda **inputs: _vectors(model.get_image_features(**inputs)), card)
+    images = pixel_towers(processor, model, lambda **inputs: tower_vectors(model.get_image_features(**inputs)), card)
     facts: dict[str, Any] = {"fusion": card.fusion or "sum", "logit_scale": logit_scale(model)}
     release_weights(model, loading)
     return Towers(loaded_card(card, loading, dim, **facts), {"text": text, **images})
@@ -94,12 +94,12 @@ def _text_tower(model: Any, checkpoint: Checkpoint, architecture: Architecture) 
         return [padding + ids if left else ids + padding for ids, padding in zip(rows, paddings, strict=True)]
 
     def forward(ids: Any, mask: Any) -> Any:
-        return _vectors(model.get_text_features(ids, attention_mask=None if architecture.filled else mask))
+        return tower_vectors(model.get_text_features(ids, attention_mask=None if architecture.filled else mask))
 
     return text_tower(tokenizer, model, forward, filled_tokens if architecture.filled else None)
 
 
-def _vectors(out: Any) -> Any:
+def tower_vectors(out: Any) -> Any:
     """The projected vectors; FLAVA projects every token, of which the first is the vector."""
     pooled = getattr(out, "pooler_output", out)  # older versions of transformers return the vectors themselves
     return pooled[:, 0] if pooled.ndim == 3 else pooled

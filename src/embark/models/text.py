@@ -38,7 +38,7 @@ def load_sentence_transformer(card: ModelCard, loading: Loading) -> Encoder:
     from sentence_transformers import SentenceTransformer
 
     checkpoint = fetch_checkpoint(card, loading)
-    _check_code(checkpoint)
+    check_code(checkpoint)
     options = checkpoint.card.options
     model = load_modules(
         SentenceTransformer,
@@ -93,7 +93,7 @@ class SentenceEncoder(Prompted):
 
     def __init__(self, card: ModelCard, model: Any) -> None:
         self.model = model
-        self.prompts = Prompts.from_options(card.options, _prompts(model))
+        self.prompts = Prompts.from_options(card.options, role_prompts(model))
         kinds = tuple(kind for kind in MODALITIES if kind in model.modalities) or ("text",)
         native = len(kinds) > 1 and "message" in model.modalities
         self.plain = kinds == ("text",)
@@ -161,7 +161,7 @@ def library_value(content: Content) -> Any:
     return content.value.convert("RGB") if content.kind == "image" else content.value
 
 
-def _prompts(model: Any) -> dict[str, str]:
+def role_prompts(model: Any) -> dict[str, str]:
     """By role, as the library's own `encode_query` and `encode_document` choose them."""
     names = {"query": "query", "document": "document", "": model.default_prompt_name}
     return {role: model.prompts.get(name) or "" for role, name in names.items()}
@@ -174,7 +174,7 @@ def _similarity(card: ModelCard, model: Any) -> Any:
     return similarity
 
 
-def _check_code(checkpoint: Checkpoint) -> None:
+def check_code(checkpoint: Checkpoint) -> None:
     """Raise an error if the checkpoint needs its own code and is not trusted: the library might use other code."""
     path = checkpoint.folder / "modules.json"
     if not path.is_file():

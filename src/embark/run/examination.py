@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from embark.engine.doctor import Finding, examine
-from embark.models import Loading
+from embark.models import Loading, find_card
 from embark.models.encoder import Encoder
+from embark.models.hub import fetch_checkpoint
+from embark.models.stated_vectors import StatedVectors, stated_vectors
 from embark.results.table import Noted, Row, Table
-from embark.run.models import StoredOnly, load_model
+from embark.run.models import StoredOnly, load_model, model_card
 from embark.settings import Settings, load_settings
 from embark.types import EmbarkError, ModelCard
 
@@ -57,6 +60,7 @@ def doctor(
     trust: str | None = None,
     settings: Settings | None = None,
     pixels: str = "auto",
+    against: str | ModelCard | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Examination:
     """Examine a model on a few sample items: shape, finite and varied vectors, determinism, batches, order, roles…
@@ -65,13 +69,44 @@ def doctor(
     (`embark.encoder`, or any object with a card and `embed`), a SentenceTransformer, an mteb encoder. Without one, this
     machine is examined: what is installed for which models, the device, room on the disk, the store. The keywords up to
     `pixels` are those of `get_model`; `say` is called with the name of the next check.
+
+    Vectors are compared with those that the checkpoint's files state. `against` names another checkpoint, by its folder
+    or as a model is named: that which an ONNX file was exported from, or which a live model is made of.
     """
     if model is None:
         from embark.run.environment import environment
 
         return Examination("This machine", environment(settings or load_settings()))
-    encoder = load_model(model, Loading(device, dtype, compile, trust, pixels=pixels), settings)
+    loading = Loading(device, dtype, compile, trust, pixels=pixels)
+    compared = None if against is None else find_card(against) if isinstance(against, str) else against
+    encoder = load_model(model, loading, settings)
     if isinstance(encoder, StoredOnly):
         raise EmbarkError(f"{encoder.card.name} is made of functions: examine it in Python, embark.doctor(encoder).")
     name = model if isinstance(model, str) else encoder.card.name
-    return Examination(name, tuple(examine(encoder, say or (lambda check: None))), encoder.card)
+    compared = compared or _own_checkpoint(model, encoder, settings)
+    loading = replace(loading, compile=False, pixels="pillow", settings=settings or load_settings())
+
+    def stated() -> StatedVectors:
+        return _stated(compared, encoder, loading, here=against is None)
+
+    return Examination(name, tuple(examine(encoder, say or (lambda check: None), stated)), encoder.card)
+
+
+def _own_checkpoint(model: Any, encoder: Encoder, settings: Settings | None) -> ModelCard:
+    """The card of a model as its user named it: loaders add options to it that no card states."""
+    if not isinstance(model, (str, ModelCard)):
+        return encoder.card
+    return model_card(model, settings) or find_card(str(model))
+
+
+def _stated(card: ModelCard, encoder: Encoder, loading: Loading, here: bool) -> StatedVectors:
+    """What the files of a card's checkpoint state; only `here`: nothing is downloaded."""
+    if not card.source:
+        raise EmbarkError("the card names no checkpoint; say what to compare with: --against FOLDER")
+    source = Path(card.source).expanduser()
+    if source.is_file():
+        card = replace(card, source=str(source.parent))
+    assert loading.settings is not None
+    if here:
+        loading = replace(loading, settings=replace(loading.settings, offline=True))
+    return stated_vectors(fetch_checkpoint(replace(card, dtype=encoder.card.dtype), loading), loading)
