@@ -55,8 +55,9 @@ def byte_bpe(template: str = "", more: Sequence[str] = (), size: int = 320, limi
 def wordpiece(
     template: str = "[CLS] $A [SEP]", more: Sequence[str] = (), size: int = 200, limit: int = 64, **special: str
 ) -> Any:
-    """WordPiece in lower case, as BERT has it: letters and short words. Its trainer makes another vocabulary each time, so
-    there is none.
+    """WordPiece in lower case, as BERT has it, of letters and short words.
+
+    It is not trained: the trainer of tokenizers makes another vocabulary in each process.
     """
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
