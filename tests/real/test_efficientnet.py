@@ -22,6 +22,8 @@ pytestmark = pytest.mark.real
 
 TRAIN, TEST = 800, 400  # images
 SHOTS, RUNS, SEED = 16, 5, 42
+MAX_ITER = 2000  # enough to converge: a fit that is cut off depends on the order of the classes
+LARGEST = 0.1  # points that the scores may differ by: two of a probe's 2,000 predictions
 Rows = list[tuple[Image.Image, str]]
 Prove = Callable[..., None]
 
@@ -133,7 +135,9 @@ def accuracy(vectors: Array, labels: Array, test: Array, test_labels: Array) -> 
             seen[labels[row]] += 1
             if seen[labels[row]] <= SHOTS:
                 chosen.append(row)
-        scores.append(LogisticRegression(max_iter=100).fit(vectors[chosen], labels[chosen]).score(test, test_labels))
+        scores.append(
+            LogisticRegression(max_iter=MAX_ITER).fit(vectors[chosen], labels[chosen]).score(test, test_labels)
+        )
     return float(np.mean(scores))
 
 
@@ -152,7 +156,7 @@ def nmi(vectors: Array, labels: Array) -> float:
 def test_scikit_learn_has_the_same_scores_of_images(
     features: Features, train: Rows, test: Rows, tmp_path: Path, prove: Prove
 ) -> None:
-    params = {"probe": "published", "shots": SHOTS, "runs": RUNS, "seed": SEED}
+    params = {"probe": "published", "shots": SHOTS, "runs": RUNS, "seed": SEED, "max_iter": MAX_ITER}
     tasks = [
         retrieval(tmp_path, test, train),
         embark.task({"train": train, "test": test}, "probe", name="FashionProbe", params=params),
@@ -175,5 +179,5 @@ def test_scikit_learn_has_the_same_scores_of_images(
             PICTURES, task, measure, f"{100 * score:.1f}", f"{100 * ours[task]:.1f}",
             f"{round(difference, 1) + 0.0:+.1f}", "`make test-real`",
         )  # fmt: skip
-        assert abs(difference) < 0.01, task
+        assert abs(difference) <= LARGEST, task
     assert ours["FashionProbe"] > 0.6

@@ -27,8 +27,11 @@ LOADERS = {  # model → (its weights, the largest difference from a published s
     f"onnx:{NAME}-onnx": ("float32", 0.02),
     f"onnx:{NAME}-int8": ("int8", 0.1),
 }
-INT8 = 0.95  # the smallest cosine of int8 vectors with those of float32: kernels differ from processor to processor
-WORDS = ["boat", "slow", "houses", "children", "bread", "ducks", "trumpet", "badly", "behind", "green", "the", "of"]
+INT8 = 0.98  # the smallest cosine of int8 vectors with those of float32: kernels differ from processor to processor
+WORDS = [
+    "the", "old", "boat", "drifted", "slowly", "past", "a", "row", "of", "quiet", "houses", "while", "children",
+    "threw", "bread", "to", "ducks", "and", "somebody", "played", "trumpet", "badly", "behind", "green", "shutters",
+]  # fmt: skip
 Prove = Callable[..., None]
 
 
@@ -148,7 +151,7 @@ def mteb_task(name: str, data: Path) -> Any:
 
 
 @pytest.mark.parametrize(("task", "measure"), [("STSB", "cosine_spearman"), ("LIMITsmall", "ndcg_at_10")])
-@pytest.mark.filterwarnings("default")  # those of mteb
+@pytest.mark.filterwarnings("ignore")  # those of mteb
 def test_mteb_has_the_same_score_of_the_same_model(
     task: str, measure: str, folders: Path, real_data: Path, prove: Prove
 ) -> None:
