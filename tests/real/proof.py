@@ -23,9 +23,9 @@ TABLES = {  # table → (heading, what it shows, columns)
     SCORES: (
         "Published scores",
         "all-MiniLM-L6-v2 by each loader. Published are the public results of mteb for STSBenchmark (Spearman "
-        "correlation of cosines) and Banking77Classification (accuracy of 10 probes, each of 8 texts a class), and what "
-        "mteb 2.26.24 gives on the same files for LIMIT-small (nDCG@10). The int8 weights are rounded from the published ones. The "
-        "tasks are [tasks.toml](../tests/real/tasks.toml), which lies beside the data.",
+        "correlation of cosines) and Banking77Classification (accuracy of 10 probes, each of 8 texts a class), and "
+        "what mteb 2.26.24 gives on the same files for LIMIT-small (nDCG@10). The int8 weights are rounded from the "
+        "published ones. The tasks are [tasks.toml](../tests/real/tasks.toml), which lies beside the data.",
         ("weights", "loader", "task", "published", "embark", "difference", "command"),
     ),
     MTEB: (
@@ -35,9 +35,9 @@ TABLES = {  # table → (heading, what it shows, columns)
     ),
     VECTORS: (
         "Vectors of the loaders",
-        "The smallest cosine between a loader's vector of a text and that of `sentence-transformers`, over texts of 5, "
-        "15, 140, 200 and 600 words. Every card states a length of 256 tokens. Below 0.9999, or 0.98 for int8, the suite "
-        "fails.",
+        "The smallest cosine between a loader's vector of a text and that of `sentence-transformers`, over texts of "
+        "5, 15, 140, 200 and 600 words. Every card states a length of 256 tokens. The suite fails below 0.9999, or "
+        "0.98 for int8.",
         ("weights", "loader", "smallest cosine"),
     ),
     LENGTHS: (
