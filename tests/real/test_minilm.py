@@ -93,7 +93,8 @@ def test_loaders_agree_where_the_length_is_set(model: str, folders: Path, prove:
         rows.append(vectors(encoder, texts))
     smallest = float((rows[0] * rows[1]).sum(1).min())
     weights = LOADERS[model][0]
-    prove(VECTORS, weights, f"`{model.partition(':')[0]}`", f"at least {INT8}" if weights == "int8" else f"{smallest:.4f}")
+    shown = f"at least {INT8}" if weights == "int8" else f"{smallest:.4f}"
+    prove(VECTORS, weights, f"`{model.partition(':')[0]}`", shown)
     assert smallest >= (INT8 if weights == "int8" else 0.9999)
 
 
