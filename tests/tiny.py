@@ -79,17 +79,20 @@ def wordpiece(
 def unigram(
     template: str = "$A </s>", more: Sequence[str] = (), size: int = 120, limit: int = 64, **special: str
 ) -> Any:
-    """Unigram, as SentencePiece models (T5, SigLIP, XLM-R, Gemma) have it."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    """Unigram, as SentencePiece models (T5, SigLIP, XLM-R, Gemma) have it, of letters and words; not trained."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
     special = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>", **special}
-    inner = Tokenizer(models.Unigram())
-    inner.pre_tokenizer = pre_tokenizers.Metaspace()
-    inner.decoder = decoders.Metaspace()
-    trainer = trainers.UnigramTrainer(
-        vocab_size=size, special_tokens=_distinct(special, more), unk_token=special["unk_token"], show_progress=False
-    )
-    return _trained(inner, trainer, template, more, limit, special)
+    splitter = pre_tokenizers.Metaspace()
+    words = sorted({word for text in (*SENTENCES, *TEXTS) for word, _ in splitter.pre_tokenize_str(text)})
+    letters = sorted(set("".join(words)))
+    names = _distinct(special, more)
+    pieces = [*names, *letters, *(word for word in words if len(word) > 1)][:size]
+    costs = [0.0] * len(names) + [-8.0] * len(letters) + [-4.0] * len(pieces)
+    inner = Tokenizer(models.Unigram(list(zip(pieces, costs, strict=False)), names.index(special["unk_token"])))
+    inner.pre_tokenizer, inner.decoder = splitter, decoders.Metaspace()
+    inner.add_special_tokens(names)
+    return _wrapped(inner, template, more, limit, special)
 
 
 def _distinct(special: dict[str, str], more: Sequence[str]) -> list[str]:
