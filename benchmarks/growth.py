@@ -303,12 +303,12 @@ def bare_case(case: dict[str, Any]) -> dict[str, Any]:
     path = Path(case["tables"], "vectors.bin")
     with path.open("wb") as file:
         for begin in range(0, len(texts), BATCH):
-            file.write(encode(texts[begin : begin + BATCH]).astype(np.float16).data)
+            file.write(encode(texts[begin : begin + BATCH]).astype(np.float32).data)
         file.write(b"".join(digests))
         file.flush()
         os.fsync(file.fileno())  # once: embark's vectors are safe, too, when it scores them
-    prompts = unit(encode([PROMPT.format(0, name) for name in names]).astype(np.float16).astype(np.float32))
-    vectors = np.memmap(path, np.float16, "r", shape=(len(texts), case["dim"]))
+    prompts = unit(encode([PROMPT.format(0, name) for name in names]).astype(np.float32))
+    vectors = np.memmap(path, np.float32, "r", shape=(len(texts), case["dim"]))
     numbers = {name: number for number, name in enumerate(names)}
     labels = np.array([numbers[label] for label in table["label"].to_pylist()])
     right = 0

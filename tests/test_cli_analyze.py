@@ -39,7 +39,7 @@ def printed(*words: str | Path) -> str:
         ("similarity", "PocketNameSTS", ("cosine", "manhattan", "length one")),
         *slow(  # each is also run, and drawn, beside its study
             ("map", "PocketFlagZeroShot", ("item (image)", "Trustworthiness")),
-            ("quantize", "PocketClockReading", ("float16, 256", "int8, 128", "binary, 64")),
+            ("quantize", "PocketClockReading", ("float32, 256", "float16, 256", "int8, 128", "binary, 64")),
             ("topk", "PocketFlagZeroShot", ("hit_rate at 1", "hit_rate at 100")),
             ("shots", "PocketMotionProbe", ("1 a class", "16 a class")),
             ("robustness", "PocketRobustness", ("clean", "low-contrast", "hit_rate_at_1")),

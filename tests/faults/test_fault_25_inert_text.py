@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from embark import escape
@@ -184,6 +184,9 @@ def test_fault_25_a_document_has_no_control_characters_and_no_tags_but_ours(text
 
 
 @given(TEXT)
+@example("# a")
+@example("+ a")
+@example("2) a")
 def test_fault_25_a_markdown_document_has_its_lines_and_no_others(text: str) -> None:
     lines = document(text).markdown().splitlines()
     prose = [line for line in lines if not line.startswith("    ")]  # code is as it was typed

@@ -86,11 +86,11 @@ def test_sizes_and_differences() -> None:
 def test_quantised_vectors() -> None:
     sweep = vector_variants.quantized([noisy(64, 2.0)], [64])
     scores, points = values(sweep), sweep.curves[0].points
-    assert [p.variant.bytes for p in points] == [256, 64, 8]
-    assert scores["int8, 64"] == scores["float32, 64"] > scores["binary, 64"] > 0.3
-    assert points[1].difference is not None
-    assert points[1].difference.value == 0
-    assert points[1].difference.high > 0  # no item differs, which is no proof that none would
+    assert [p.variant.bytes for p in points] == [256, 128, 64, 8]
+    assert scores["int8, 64"] == scores["float16, 64"] == scores["float32, 64"] > scores["binary, 64"] > 0.3
+    assert points[2].difference is not None
+    assert points[2].difference.value == 0
+    assert points[2].difference.high > 0  # no item differs, which is no proof that none would
 
 
 def test_a_dimension_that_a_model_has_not() -> None:

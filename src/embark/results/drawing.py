@@ -104,9 +104,10 @@ class Drawn(Tabular, ABC):
         with mpl.rc_context(STYLE), warnings.catch_warnings():
             warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font")  # whoever shows an SVG has other fonts
             figure = Figure(figsize=self.size, layout="constrained")
-            figure.suptitle("\n".join(wrap(self.title, int(self.size[0] * LETTERS))), fontsize=9)
-            self.draw(figure)  # after the title, which takes room from it
             private = this_machine()
+            title = redacted(self.title, private)  # before a path is broken into lines
+            figure.suptitle("\n".join(wrap(title, int(self.size[0] * LETTERS))), fontsize=9)
+            self.draw(figure)  # after the title, which takes room from it
             words = {"Title": self.title, "Subject" if format == "pdf" else "Description": self.caption}
             dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}  # the same drawing is the same file
             facts = redacted_value(words, private) | dates.get(format, {})

@@ -13,6 +13,7 @@ from embark.results.table import Exact, Row, Table, Tabular
 from embark.settings import Settings, load_settings
 from embark.store import Space
 from embark.store.buckets import open_store
+from embark.store.errors import Gone
 
 
 @dataclass(frozen=True)
@@ -108,10 +109,16 @@ def _health(action: str, settings: Settings | None) -> StoreHealth:
     return StoreHealth(str(settings.store), action, largest_first, own_tables.size(settings.home), freed)
 
 
-def _space(space: Space, action: str, models: Iterable[str]) -> SpaceHealth:
-    damage = tuple(space.verify()) if action == "check" else ()
-    mended = space.repair() if action == "repair" else 0
-    freed = space.collect() if action == "gc" else 0
+def _space(space: Space, action: str, models: Iterable[str], retries: int = 3) -> SpaceHealth:
+    try:
+        damage = tuple(space.verify()) if action == "check" else ()
+        mended = space.repair() if action == "repair" else 0
+        freed = space.collect() if action == "gc" else 0
+    except Gone:  # a writer has merged small segments into one since
+        if not retries:
+            raise
+        space.refresh()
+        return _space(space, action, models, retries - 1)
     names = tuple(dict.fromkeys(models))
     return SpaceHealth(space.path.name, names, len(space), space.segments, space.size, damage, mended, freed)
 

@@ -73,20 +73,22 @@ def truncated(tasks: Iterable[Embedded], dims: Sequence[int] = ()) -> Sweep:
 
 
 def quantized(tasks: Iterable[Embedded], dims: Sequence[int] = ()) -> Sweep:
-    """Fewer bits a number: as stored, int8 and one bit; at full length and at the first so many dimensions."""
+    """Fewer bits a number: as stored, half precision, int8 and one bit; at full length and the first dimensions."""
 
     def variants(task: Embedded) -> list[Variant]:
         sizes = _dims(task, dims or (task.dim, task.dim // 2, task.dim // 4))
         sizes = [task.dim, *(size for size in sizes if size < task.dim)]
-        stored_bits = 8 * task.itemsize
+        stored = 8 * task.itemsize
         variants = []
-        for group, bits in ((f"float{stored_bits}", stored_bits), ("int8", 8), ("binary", 1)):
-            for size in sizes:
+        for group, bits in ((f"float{stored}", stored), ("float16", 16), ("int8", 8), ("binary", 1)):
+            for size in sizes if bits < stored or group == f"float{stored}" else ():
                 changed = task if size == task.dim else task.changed(first(size))
                 if group == "int8":
                     changed = changed.changed(in_bytes(largest(changed)))
                 elif group == "binary":
                     changed = changed.changed(signs)
+                elif bits < stored:
+                    changed = changed.changed(halves)
                 item_bytes = task.tokens * (bits * size // 8 if bits > 1 else -(-size // 8))
                 variants.append(Variant(f"{group}, {size}", changed, group, item_bytes, item_bytes))
         return variants
@@ -138,6 +140,11 @@ def first(size: int) -> Change:
 def projected(axes: Array) -> Change:
     """The places along some axes, (dim, axes), scaled so that the vector keeps its length."""
     return lambda rows: _scaled(rows @ axes, rows)
+
+
+def halves(rows: Array) -> Array:
+    """Numbers in half precision."""
+    return rows.astype(np.float16).astype(np.float32)
 
 
 def in_bytes(most: Array) -> Change:
