@@ -32,11 +32,11 @@ proof: $(VENV)/.real
 
 # Every score, interval, fingerprint and vector key that this commit makes; see tests/recording.
 FILE ?= build/recording.parquet
-record: $(VENV)/.test
+record: $(VENV)/.test-all
 	PYTHONPATH=tests $(BIN)/python -m recording write $(FILE)
 
 # The same once more, held against a recording: every difference is named.
-compare-recording: $(VENV)/.test
+compare-recording: $(VENV)/.test-all
 	PYTHONPATH=tests $(BIN)/python -m recording compare $(FILE)
 
 lint: $(VENV)/.test

@@ -10,8 +10,10 @@ import pytest
 
 import embark
 import recording
+from embark.models import LOADERS
 from embark.settings import load_settings
 from recording import Fact, differences
+from recording.parts import unrecorded
 
 TASK = "PocketFlagZeroShot"
 
@@ -74,3 +76,9 @@ def test_last_bits_are_no_difference() -> None:
     facts = [Fact("part", "model task test/default accuracy", 0.5), Fact("part", "model vectors space key length", 1.0)]
     assert differences(facts, [replace(facts[0], number=0.5 + 1e-9), replace(facts[1], number=1 + 1e-6)]) == []
     assert len(differences(facts, [replace(facts[0], number=0.5 + 1e-6), replace(facts[1], number=1 + 1e-3)])) == 2
+
+
+def test_a_loader_that_no_test_of_models_runs_is_named() -> None:
+    with_checkpoints = {name for name, loader in LOADERS.items() if loader.type != "api"}
+    assert unrecorded(with_checkpoints) == []
+    assert unrecorded(with_checkpoints - {"timm", "phi"}) == ["timm", "phi"]

