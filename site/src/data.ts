@@ -173,7 +173,7 @@ export interface Plots {
   pareto: Record<string, { unit: string; models: string[]; costs: number[]; scores: Points[]; front: boolean[]; notes: string[] }>;
   scaling: { group: string; models: string[]; sizes: number[]; scores: Points[]; slope: Points; low: Points; high: Points; level: number }[];
   correlation: { tasks: string[]; values: number[]; clusters: number[] } | null;
-  languages: { models: string[]; rows: { language: string; scores: (Points | null)[] }[] } | null;
+  languages: { models: string[]; rows: { language: string; scores: (Points | null)[]; covered: string[] }[] } | null;
 }
 
 export interface RunState {

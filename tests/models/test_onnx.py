@@ -215,6 +215,30 @@ def test_padding_that_the_model_reads_stays(tmp_path: Path) -> None:
     assert (len(ids), ids[-1], sum(mask)) == (64, 3, len(tokenizer()("dog")["input_ids"]))
 
 
+@pytest.mark.parametrize(
+    ("config", "tokens"),
+    [
+        ({"model_type": "siglip", "text_config": {"max_position_embeddings": 16}}, 16),
+        ({"model_type": "siglip_text_model", "max_position_embeddings": 16}, 16),
+        ({"model_type": "bert", "max_position_embeddings": 16}, None),
+    ],
+)
+@pytest.mark.parametrize("fill", [0, 64])
+def test_the_model_decides_whether_padding_is_read_and_not_the_exporter(
+    config: dict[str, Any], tokens: int | None, fill: int, tmp_path: Path
+) -> None:
+    folder = saved(tmp_path / "text", tokenizer())
+    words(folder / "text_model.onnx", masked=False)
+    if fill:
+        exported(folder, fill, fill)
+    (folder / "embark.json").write_text('{"pooling": "last"}')
+    (folder / "config.json").write_text(json.dumps(config))
+    ((_, (ids, _)),) = prepared(get_model(f"onnx:{folder}"), ["dog"])[0]
+    own = tokenizer()("dog")["input_ids"]
+    padding = 3 if fill else tokenizer().pad_token_id
+    assert ids == own + [padding] * ((tokens or len(own)) - len(own))
+
+
 def test_prompts(texts: Path) -> None:
     told = {"pooling": "mean", "prompts": {"query": "a red "}, "template": "{instruction}: "}
     (texts / "embark.json").write_text(json.dumps(told))

@@ -18,6 +18,8 @@ import embark
 from embark.cli import app
 from embark.data.fetch import Hub
 from embark.redaction import Content, Private
+from embark.results import Record, Results, TaskResult
+from embark.run.score import fingerprint_of
 from embark.site import galleries
 from embark.site.board_data import board_data
 from embark.site.bundle import STATIC
@@ -112,6 +114,28 @@ def test_your_results_are_the_board_of_the_command_line(scored: embark.Settings,
 
 
 @pytest.mark.slow
+def test_results_on_a_part_of_a_benchmark_are_ranked_as_on_the_command_line(tmp_path: Path) -> None:
+    settings = replace(embark.load_settings(), results=tmp_path / "results")
+    rows = [TASKS[name] for name in embark.get_benchmark("Pocket").tasks[:3]]
+    for number, model in enumerate(("test/one", "test/two")):
+        for row in rows:
+            ends = (0.1, 0.9)
+            parts = [
+                Record(
+                    model, "1", row.name, split, subset, ("eng",), row.metric, 0.3 + number / 4, ends, {},
+                    fingerprint_of(row, split, subset), "embark",
+                )
+                for split, subset in row.parts
+            ]  # fmt: skip
+            result = TaskResult(model, "1", row.name, "1", tuple(parts), parts[0].score, ends, 0.0)
+            Results(settings.results).write(result, None)
+    site = embark.export_site(tmp_path / "page", published=False, settings=settings)
+    index = data(site.folder, "index")["boards"]
+    boards = {entry["name"]: data(site.folder, f"board/{entry['file']}") for entry in index}
+    assert boards["Pocket"]["models"]["rank"] == [None, None]
+    assert boards["Your results"]["models"]["rank"] == [1, 2]
+
+
 def test_all_published_tables_take_less_than_five_megabytes_and_the_code_less_than_one_and_a_half(
     tmp_path: Path,
 ) -> None:

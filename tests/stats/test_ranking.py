@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,10 +20,12 @@ from embark.boards.leaderboards import rank_models, shared
 from embark.results import Record, TaskResult
 from embark.results.table import Table
 from embark.stats import ranking
+from embark.stats.intervals import mean_interval
 from embark.stats.outcomes import Readings
 from embark.stats.ranking import ItemSpread, Place, over_items, over_kinds, places, points
 from embark.types import Source, Task
 
+DOCS = Path(__file__).parents[2] / "docs"
 RNG = np.random.default_rng(7)
 UNEVEN = RNG.normal(0.5, 0.1, 60)
 
@@ -76,6 +79,30 @@ def test_models_of_one_quality_are_rarely_told_apart(models: int, tasks: int) ->
         found = ranked(RNG.normal(0.5, 0.1, tasks) + RNG.normal(0, 0.05, (models, tasks)))
         parted += any(place.tie != "A" for place in found)
     assert parted <= 8  # 3 are expected at the most; 9 or more by chance once in 300
+
+
+def test_equal_models_among_others_are_parted_more_often_as_the_page_says() -> None:
+    page = (DOCS / "results.md").read_text(encoding="utf-8")
+    low, high = map(int, re.findall(r"on (\d+) to (\d+) % of 1,000 simulated boards", page)[0])
+    rng, parted = np.random.default_rng(5), []
+    for _ in range(150):
+        quality = np.concatenate([[0, 0], rng.normal(0, 0.02, 10)])
+        found = ranked(quality[:, None] + rng.normal(0.5, 0.1, 30) + rng.normal(0, 0.05, (12, 30)))
+        parted.append(found[0].tie != found[1].tie)
+    assert 0.05 < low / 100 <= np.mean(parted) <= high / 100
+    assert "models that are equal are parted in at most 5 %" not in " ".join(page.split())
+
+
+def test_scores_of_other_items_lie_in_the_interval_as_often_as_the_page_says() -> None:
+    page = (DOCS / "intervals.md").read_text(encoding="utf-8")
+    [share] = re.findall(r"about (\d+) % of cases", page)
+    rng, next_one, true_one = np.random.default_rng(6), [], []
+    for _ in range(1000):
+        low, high = mean_interval((rng.random(400) < 0.7).astype(float))
+        next_one.append(low <= (rng.random(400) < 0.7).mean() <= high)
+        true_one.append(low <= 0.7 <= high)
+    assert np.mean(next_one) == pytest.approx(int(share) / 100, abs=0.03)
+    assert np.mean(true_one) == pytest.approx(0.95, abs=0.02)
 
 
 def test_a_noisy_model_does_not_hold_a_tie_group_together() -> None:

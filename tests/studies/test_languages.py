@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import embark
+from embark.boards.leaderboards import rank_models
 from embark.results import Record, TaskResult
+from embark.site.plot_data import plot_data
 from embark.studies.languages import by_language
+from embark.tasks import TASKS
 from embark.types import EmbarkError
 
 
@@ -52,6 +57,30 @@ def test_14_12_languages_by_hand(tmp_path: Path) -> None:
     assert "Scores by language: One" in (tmp_path / "many.svg").read_text()
     with pytest.raises(EmbarkError, match="subsets by language"):
         by_language({})
+
+
+def test_a_mean_over_other_tasks_has_a_number_and_no_color() -> None:
+    from matplotlib.figure import Figure
+
+    of_models = [
+        result(f"m{n}", task, {("deu",): 0.5 + n / 20, ("eng",): 0.4 + n / 20})
+        for n in range(9)
+        for task in ("One", "Two")
+        if (n, task) != (8, "Two")
+    ]
+    study = by_language(results(*of_models))
+    figure = Figure()
+    study.draw(figure)
+    [axes] = figure.axes
+    shades = np.ma.getmaskarray(np.ma.masked_invalid(axes.images[0].get_array()))
+    assert [label.get_text() for label in axes.get_xticklabels()][-1] == study.models[-1] == "m8"
+    assert shades[:, -1].all()
+    assert not shades[:, :-1].any()
+    assert sum(text.get_text() == "90" for text in axes.texts) == 1  # m8 has 90 points of German on one task
+    row = replace(next(iter(TASKS.values())), family="Test", tags={})
+    tasks = [replace(row, name=name) for name in ("One", "Two")]
+    shown = plot_data(rank_models(tasks, of_models[-5:]), {})["languages"]
+    assert [row["covered"] for row in shown["rows"]] == [["", "", "1/2"]] * 2
 
 
 def test_14_12_languages_of_published_scores() -> None:

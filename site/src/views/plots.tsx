@@ -142,7 +142,7 @@ function Languages({ languages }: { languages: NonNullable<Plots["languages"]> }
             return (
               <tr key={row.language}>
                 <th scope="row" class="name">{language(row.language)} <small>{plain(row.language)}</small></th>
-                {row.scores.map((score, number) => (score === null ? <td class="empty" key={number}>–</td> : <td key={number} class={`score h${step(score)}`}>{points(score)}</td>))}
+                {row.scores.map((score, number) => (score === null ? <td class="empty" key={number}>–</td> : <td key={number} class={row.covered[number] ? "score apart" : `score h${step(score)}`}>{points(score)}{row.covered[number] && <span class="part" aria-label={`over ${row.covered[number]} tasks`}>{row.covered[number]}</span>}</td>))}
               </tr>
             );
           })}

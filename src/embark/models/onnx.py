@@ -25,6 +25,7 @@ from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Modality
 
 FILES = ("text_model.onnx", "vision_model.onnx"), ("model.onnx",)  # the first group that has a file; whole models last
 VECTORS = ("sentence_embedding", "text_embeds", "image_embeds", "pooler_output")  # outputs with one row per input
+FILLED = ("siglip", "siglip2")  # model types whose texts are padded to their full length, without a mask
 Pool = Callable[[Array, Array], Array]
 POOLING_NAMES = {"cls": "first", "cls_token": "first", "mean": "mean", "mean_tokens": "mean", "lasttoken": "last"}
 
@@ -165,8 +166,8 @@ def _tokenizer(graph: Graph, folder: Path, tokens: int | None) -> tuple[Any, int
     """(the tokeniser, which cuts texts to so many tokens, and the token of padding).
 
     `_padded` pads a batch to its longest text, whatever tokenizer.json says: exporters leave their own lengths there.
-    The tokeniser pads only for a graph that takes one length, and for one that cannot mask padding, where
-    tokenizer.json states a length: SigLIP reads its padding.
+    The tokeniser pads for a graph that takes one length, and for SigLIP, which reads its padding: up to its full
+    length. Where config.json names no model type, a graph without a mask is padded as tokenizer.json states.
     """
     from tokenizers import Tokenizer
 
@@ -179,19 +180,30 @@ def _tokenizer(graph: Graph, folder: Path, tokens: int | None) -> tuple[Any, int
     tokenizer = Tokenizer.from_file(str(path))
     truncation = tokenizer.truncation or {}
     padding = tokenizer.padding or {}
+    stated = _json(folder / "tokenizer_config.json")
+    pad_token = stated.get("pad_token")
+    pad_token = pad_token.get("content") if isinstance(pad_token, Mapping) else pad_token
+    if not padding and isinstance(pad_token, str) and (pad_id := tokenizer.token_to_id(pad_token)) is not None:
+        padding = {"pad_id": pad_id, "pad_token": pad_token, "direction": stated.get("padding_side", "right")}
     tokenizer.no_truncation()
     if tokens:
-        side = _json(folder / "tokenizer_config.json").get("truncation_side") or truncation.get("direction", "right")
+        side = stated.get("truncation_side") or truncation.get("direction", "right")
         tokenizer.enable_truncation(tokens, direction=side)
     length = graph.fixed_size("input_ids", 1)
     if length is None and "attention_mask" not in graph.inputs:
-        length = padding.get("length")
+        kind = _model_type(folder)
+        length = tokens if kind in FILLED else None if kind else padding.get("length")
     how = {name: padding[name] for name in ("direction", "pad_id", "pad_type_id", "pad_token") if name in padding}
     if length:
         tokenizer.enable_padding(length=length, **how)
     else:
         tokenizer.no_padding()
     return tokenizer, int(padding.get("pad_id", 0))
+
+
+def _model_type(folder: Path) -> str:
+    """The model type in config.json, also where it is that of the text part alone; empty where there is none."""
+    return str(_json(folder / "config.json").get("model_type", "")).removesuffix("_text_model")
 
 
 def _padded(rows: Sequence[tuple[list[int], list[int]]], pad_id: int) -> tuple[Array, Array]:

@@ -18,6 +18,7 @@ from embark.data.outgoing import write_bytes
 from embark.models.card_facts import public_card
 from embark.redaction import this_machine
 from embark.results import Results, TaskResult
+from embark.results.table import ENOUGH
 from embark.settings import Settings, load_settings
 from embark.site.board_data import board_data
 from embark.site.comparisons import comparisons_data
@@ -126,7 +127,9 @@ def _write_boards(
 def _boards(
     wanted: Sequence[str] | None, own: Sequence[TaskResult], published: bool, settings: Settings
 ) -> Iterable[tuple[str, Leaderboard]]:
-    """The leaderboards that have scores; all of one's own tasks are a board, too, where no benchmark has them all."""
+    """The leaderboards that have scores; all of one's own tasks are a board, too, unless they are a whole benchmark's,
+    or enough of its tasks to be ranked there.
+    """
     scored = {result.task for result in own}
     for name in wanted or BENCHMARKS:
         benchmark = get_benchmark(name)
@@ -137,7 +140,10 @@ def _boards(
         except EmbarkError:
             if wanted is not None:
                 raise
-    covered = any(scored <= {*benchmark.tasks} for benchmark in BENCHMARKS.values())
+    covered = any(
+        scored <= {*benchmark.tasks} and len(scored) >= ENOUGH * len(benchmark.tasks)
+        for benchmark in BENCHMARKS.values()
+    )
     if wanted is None and scored and not covered:
         with suppress(EmbarkError):  # all of them are outdated
             yield OWN, leaderboard(published=False, settings=settings)

@@ -10,7 +10,7 @@ from typing import Any
 from embark.boards.leaderboards import Leaderboard
 from embark.boards.matrix import Matrix, matrix
 from embark.boards.rules import RULES
-from embark.results.table import Score, rounded
+from embark.results.table import Score, comparable, rounded
 from embark.site.scripts import Points, points
 from embark.studies.correlate import correlate_tasks
 from embark.studies.languages import by_language
@@ -91,10 +91,14 @@ def _languages(board: Leaderboard) -> dict[str, Any]:
     def shown(score: Score | None) -> Points:
         return points(score.value) if score else None
 
-    return {
-        "models": models,
-        "rows": [
-            {"language": language, "scores": [shown(scores.get(name)) for name in models]}
-            for language, scores in rows.items()
-        ],
-    }
+    def row(language: str, scores: Mapping[str, Score]) -> dict[str, Any]:
+        cells = [scores.get(name) for name in models]
+        compared = zip(cells, comparable(cells), strict=True)
+        return {
+            "language": language,
+            "scores": [shown(cell) for cell in cells],
+            # how many of the tasks a mean is over that is not compared with the others of the row
+            "covered": ["" if cell is None or rival else cell.covered for cell, rival in compared],
+        }
+
+    return {"models": models, "rows": [row(language, scores) for language, scores in rows.items()]}

@@ -14,7 +14,7 @@ from embark.boards.comparable_results import load_results
 from embark.boards.matrix import MIEB
 from embark.catalogue import counted, group_values, listed, match_words
 from embark.results import TaskResult
-from embark.results.table import Row, Score, Table, applicable, footnoted, short
+from embark.results.table import Row, Score, Table, applicable, comparable, footnoted, short
 from embark.settings import Settings
 from embark.stats.intervals import combined_interval
 from embark.stats.means import ModelKey, by_model, short_names
@@ -94,7 +94,9 @@ class Languages(Study):
             values = [
                 [100 * scores[m].value if m in scores else np.nan for m in self.models] for scores in summary.values()
             ]
-            draw_heat(axes, np.array(values), list(summary), [short(model, 30) for model in self.models])
+            colored = np.array([comparable([*map(scores.get, self.models)]) for scores in summary.values()])
+            models = [short(model, 30) for model in self.models]
+            draw_heat(axes, np.array(values), list(summary), models, colored=colored)
             return
         for number, model in enumerate(self.models):
             offset = 0.16 * ((len(self.models) - 1) / 2 - number) * min(1, 3 / len(self.models))
@@ -140,10 +142,11 @@ def by_language(results: Mapping[ModelKey, Mapping[str, TaskResult]]) -> Languag
     tasks = dict.fromkeys(task for task, _, _ in cells)
     if len(tasks) > 1:
         having = group_values((language, task) for task, language in dict.fromkeys(key[:2] for key in cells))
-        of_cell = group_values(((language, model), score) for (_, language, model), score in cells.items())
+        of_cell = group_values(((language, model), (task, score)) for (task, language, model), score in cells.items())
         for (language, model), scores in of_cell.items():
-            mean = _mean([(score.value, (score.low, score.high)) for score in scores])
-            cells["", language, model] = replace(mean, count=len(scores), of=len(having[language]))
+            mean = _mean([(score.value, (score.low, score.high)) for _, score in scores])
+            over = frozenset(task for task, _ in scores)
+            cells["", language, model] = replace(mean, count=len(scores), of=len(having[language]), over=over)
     rows: dict[tuple[str, str], dict[str, Score]] = {}
     for (task, language, model), score in cells.items():
         rows.setdefault((task, language), {})[model] = score
