@@ -10,7 +10,7 @@ import embark
 
 ROOT = Path(embark.__file__).parent
 FLOW = (
-    "types", "escape", "paths", "settings", "redaction", "catalogue", "threads", "interrupts", "allocation",
+    "types", "seams", "escape", "paths", "settings", "redaction", "catalogue", "threads", "interrupts", "allocation",
     "processes", "http", "plugins", "tasks", "data", "models", "store", "metrics", "evaluators", "planning",
     "engine", "results", "published", "stats", "run", "boards", "studies", "site", "cli", "__init__",
 )  # fmt: skip

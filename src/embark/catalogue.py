@@ -6,7 +6,8 @@ import difflib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import Generic, TypeVar
+from pkgutil import resolve_name
+from typing import Generic, TypeVar, cast
 
 from embark.types import EmbarkError
 
@@ -93,6 +94,37 @@ class Catalogue(Mapping[str, T], Generic[T]):
                 raise UnknownName(self.what, pattern, self._values, self.hint)
             names.update(dict.fromkeys(hits))
         return [self._values[name] for name in names]
+
+
+class Registry(Mapping[str, T], Generic[T]):
+    """Name → value, of ours and of plug-ins. A value may be "module:NAME", which is imported when it is asked for.
+
+    `added` returns the values of plug-ins; it is called when a name is not one of ours, or when all are listed.
+    """
+
+    def __init__(
+        self, what: str, own: Mapping[str, T | str], added: Callable[[], Mapping[str, T]], hint: str = ""
+    ) -> None:
+        self.what = what
+        self.hint = hint
+        self.own = own
+        self._added = added
+
+    def __getitem__(self, name: str) -> T:
+        if name in self.own:
+            value = self.own[name]
+            return cast(T, resolve_name(value)) if isinstance(value, str) else value
+        check_name(self.what, name, self, self.hint)
+        return self._added()[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.own or name in self._added()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self.own, *self._added()))
+
+    def __len__(self) -> int:
+        return len(self.own) + len(self._added())
 
 
 def check_name(what: str, name: object, known: Collection[str], hint: str = "") -> None:

@@ -21,6 +21,8 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
+from embark.catalogue import Registry
+from embark.seams import Evaluator, Reader
 from embark.settings import allowed_plugins
 from embark.types import Benchmark, EmbarkError, ModelCard, Task
 
@@ -40,6 +42,10 @@ class Plugin:
     loaders: Mapping[str, Any] = field(default_factory=dict)
     tasks: tuple[Task, ...] = ()
     benchmarks: tuple[Benchmark, ...] = ()
+    readers: tuple[Reader, ...] = ()
+    evaluators: tuple[Evaluator, ...] = ()
+    rules: tuple[Any, ...] = ()
+    studies: tuple[Any, ...] = ()
 
 
 def allow(*distributions: str) -> None:
@@ -53,6 +59,16 @@ def with_plugins(own: Iterable[T], kind: str, name: Callable[[T], str]) -> Itera
     yield from rows
     own_names = set(map(name, rows))
     yield from _added("row", own_names, lambda added: [(name(row), row) for row in getattr(added, kind)]).values()
+
+
+def registry(what: str, own: Mapping[str, T | str], kind: str, hint: str = "") -> Registry[T]:
+    """The registry of a seam: our values by name, then those that plug-ins add as their field `kind`."""
+
+    @cache
+    def added() -> dict[str, T]:
+        return _added(what, own, lambda plugin: [(value.name, value) for value in getattr(plugin, kind)])
+
+    return Registry(what, own, added, hint)
 
 
 @cache
