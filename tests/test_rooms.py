@@ -10,8 +10,8 @@ import embark
 
 ROOT = Path(embark.__file__).parent
 FLOW = (
-    "types", "seams", "escape", "paths", "settings", "redaction", "catalogue", "threads", "interrupts", "allocation",
-    "processes", "http", "plugins", "tasks", "data", "models", "store", "metrics", "evaluators", "planning",
+    "types", "metrics", "escape", "paths", "settings", "redaction", "catalogue", "seams", "threads", "interrupts",
+    "allocation", "processes", "http", "plugins", "registries", "tasks", "data", "models", "store", "evaluators", "planning",
     "engine", "results", "published", "stats", "run", "boards", "studies", "site", "cli", "__init__",
 )  # fmt: skip
 APART = (

@@ -1,4 +1,4 @@
-"""Measures of ranks and predictions, as one value for each query or item; evaluators take the means.
+"""Measures by name, and the arithmetic of ranks and predictions: a value for each query or item.
 
 A ranking is described by its relevant documents alone: which query, at which rank (1 is best), of which grade. Every
 measure here follows from these three columns, so no ranked list is needed.
@@ -6,14 +6,45 @@ measure here follows from these three columns, so no ranked list is needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from embark.types import Array, EmbarkError
 
-CUTOFFS = (1, 3, 5, 10, 20, 100, 1000)
+CUTOFFS = (1, 3, 5, 10, 20, 100, 1000)  # that every ranking is measured at
+RANKING = ("ndcg", "map", "recall", "precision", "mrr", "hit_rate", "success")  # measures of the first k of a ranking
+_AT_K = re.compile(r"(.+)_at_([1-9][0-9]*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure, as a row's `metric` names it: accuracy, or ndcg_at_7, which looks at the first 7 of a ranking."""
+
+    name: str
+    cutoff: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.cutoff is not None and self.cutoff < 1:
+            raise EmbarkError(f"The cut-off of '{self.name}' must be a whole number from 1, not {self.cutoff}.")
+        if self.cutoff is None and _AT_K.fullmatch(self.name):
+            raise EmbarkError(f"'{self.name}' has a cut-off: use Measure.parse.")
+
+    @classmethod
+    def parse(cls, text: str) -> Measure:
+        """The measure that a text names; what does not end with a cut-off is a name as it is."""
+        at_k = _AT_K.fullmatch(text)
+        return cls(at_k[1], int(at_k[2])) if at_k else cls(text)
+
+    def __str__(self) -> str:
+        return self.name if self.cutoff is None else f"{self.name}_at_{self.cutoff}"
+
+
+def cutoffs(metric: str) -> tuple[int, ...]:
+    """The cut-offs that a ranking is measured at: `CUTOFFS`, and that of the task's metric."""
+    return tuple(sorted({*CUTOFFS, Measure.parse(metric).cutoff or CUTOFFS[0]}))
 
 
 def ranking(
@@ -67,14 +98,6 @@ def classification(label: Array, predicted: Array, classes: int) -> dict[str, fl
         out[name] = float(values[present].mean())
         out[f"{name}_weighted"] = float(values @ support / len(label))
     return out
-
-
-def main_measure(params: Mapping[str, Any], default: str, known: Iterable[str], evaluator: str) -> str:
-    """The name of the main measure: the row's `metric`, else the default; a measure that is not `known` is an error."""
-    main = str(params.get("metric", default))
-    if main not in known:
-        raise EmbarkError(f"{evaluator} has no measure '{main}'; it has {', '.join(known)}.")
-    return main
 
 
 def _ideal_gain(query: Array, grade: Array, place: Array) -> Array:

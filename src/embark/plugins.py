@@ -123,7 +123,7 @@ def _load() -> dict[str, Plugin]:
     return out
 
 
-ROWS = {"cards": ModelCard, "tasks": Task, "benchmarks": Benchmark}
+ROWS = {"cards": ModelCard, "tasks": Task, "benchmarks": Benchmark, "evaluators": Evaluator}
 
 
 def _check(plugin: Plugin) -> None:

@@ -467,7 +467,8 @@ class ModelCard:
 class Scores:
     """The result of an evaluator: every metric of its kind, the name of the main one, and outcomes of each item.
 
-    `outcomes[main]` holds the values that `statistic` turns into the main score: by default, their mean.
+    `statistic` turns the outcomes into the main score: by default, the mean of `outcomes[main]`. The whole contract is
+    the docstring of `embark.seams.Evaluator`.
     """
 
     metrics: Mapping[str, float]

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from embark import evaluators
 from embark.catalogue import check_name
 from embark.data.readers import READERS, ReaderFacts, _table, reader_facts
-from embark.data.tasks_file import METRICS
-from embark.evaluators import EVALUATORS
+from embark.registries import EVALUATORS
 from embark.results.table import Noted, Row, Table
+from embark.seams import AT_K, Evaluator
 from embark.types import Option
 
 PAGE = """\
@@ -26,9 +25,9 @@ OPTION_HEADS = ("option", "value", "meaning")
 
 @dataclass(frozen=True)
 class Entry:
-    """A column, option or parameter of a reader or evaluator."""
+    """A column, option, parameter or measure of a reader or evaluator."""
 
-    part: Literal["column", "option", "parameter"]
+    part: Literal["column", "option", "parameter", "measure"]
     name: str
     values: str
     about: str
@@ -45,7 +44,7 @@ class Reference(Noted):
     rows: Mapping[str, tuple[str, ...]] | None = None
 
     def table(self) -> Table:
-        """One row for each column, option and parameter; of all readers or evaluators, one row for each of them."""
+        """One row for each column, option, parameter and measure; of all readers or evaluators, one row for each of them."""
         if self.rows is not None:
             partners = "evaluators" if self.kind == "reader" else "readers"
             rows = tuple(Row((name, *cells)) for name, cells in self.rows.items())
@@ -55,7 +54,7 @@ class Reference(Noted):
 
 
 def reference(kind: Literal["reader", "evaluator"] = "reader", name: str | None = None) -> Reference:
-    """The columns and options of a reader, or the parameters of an evaluator; without a name, all that there are."""
+    """The columns and options of a reader, or the parameters and measures of an evaluator; without a name, all that there are."""
     check_name("kind of reference", kind, ("reader", "evaluator"))
     if kind == "reader":
         return _reader(reader_facts(name)) if name else _readers()
@@ -77,7 +76,7 @@ def page() -> str:
             _markdown(OPTION_HEADS, _options(_table.OPTIONS)),
             *(line for reader in own for line in _reader_section(reader)),
             "## Evaluators\n",
-            *(line for kind in EVALUATORS for line in _evaluator_section(kind)),
+            *(line for kind in EVALUATORS.own for line in _evaluator_section(EVALUATORS[kind])),
             "## Readers of one benchmark\n",
             "Their rows come with embark, and their options are not for other data.\n",
             _markdown(("reader", "what its rows are"), [(f"`{other.name}`", _first(other.about)) for other in others]),
@@ -92,10 +91,23 @@ def _reader_section(facts: ReaderFacts) -> list[str]:
     return [f"### {facts.name}\n", _prose(facts.about), *filter(None, tables)]
 
 
-def _evaluator_section(kind: str) -> list[str]:
-    params = _markdown(("parameter", *OPTION_HEADS[1:]), _options(evaluators.own_params(kind)))
-    usual = f"Its usual measure is `{METRICS[kind]}`.\n"
-    return [f"### Evaluator {kind}\n", _prose(evaluators.about(kind)), usual, *filter(None, [params])]
+def _evaluator_section(evaluator: Evaluator) -> list[str]:
+    params = _markdown(("parameter", *OPTION_HEADS[1:]), _options(evaluator.params))
+    measures = _markdown(("measure", "statistic"), [(f"`{name}`", how) for name, how in evaluator.measures.items()])
+    facts = " ".join(_evaluator_facts(evaluator)) + "\n"
+    return [f"### Evaluator {evaluator.name}\n", _prose(evaluator.about), facts, *filter(None, [params]), measures]
+
+
+def _evaluator_facts(evaluator: Evaluator) -> tuple[str, ...]:
+    """Sentences about the metric, the truth and the level of chance."""
+    any_cutoff = any(name.endswith(AT_K) for name in evaluator.measures)
+    kinds = ", ".join(kind.__name__ for kind in evaluator.truth)
+    chance = "depends on the data" if evaluator.chance is None else f"is {evaluator.chance:g}"
+    return (
+        f"The metric of a row that names none is {evaluator.main}.",
+        *(("k is any whole number from 1.",) if any_cutoff else ()),
+        f"Its truth is {kinds}. Its score by chance {chance}.",
+    )
 
 
 def _reader(facts: ReaderFacts) -> Reference:
@@ -113,14 +125,15 @@ def _readers() -> Reference:
 
 
 def _evaluator(kind: str) -> Reference:
-    params = evaluators.own_params(kind)
-    entries = [Entry("parameter", name, option.values, option.about) for name, option in params.items()]
-    metric = f"Its usual measure is {METRICS[kind]}; readers: {', '.join(_serving(kind))}."
-    return Reference("evaluator", kind, evaluators.about(kind), tuple(entries), notes=(metric,))
+    evaluator = EVALUATORS[kind]
+    params = [Entry("parameter", name, option.values, option.about) for name, option in evaluator.params.items()]
+    measures = [Entry("measure", name, "", f"statistic: {how}") for name, how in evaluator.measures.items()]
+    notes = (" ".join(_evaluator_facts(evaluator)), f"Readers: {', '.join(_serving(kind)) or 'none for own data'}.")
+    return Reference("evaluator", kind, evaluator.about, (*params, *measures), notes=notes)
 
 
 def _evaluators() -> Reference:
-    rows = {kind: (", ".join(_serving(kind)), _first(evaluators.about(kind))) for kind in EVALUATORS}
+    rows = {kind: (", ".join(_serving(kind)), _first(EVALUATORS[kind].about)) for kind in EVALUATORS}
     return Reference("evaluator", "", "", rows=rows)
 
 

@@ -17,8 +17,9 @@ from embark.data.readers.folder import DIVIDE, PROBE, TEST
 from embark.data.records import PAIR, splits
 from embark.data.remote import table_head
 from embark.data.rows import split_files
-from embark.data.tasks_file import EQUAL, METRICS, PAIRED, category
+from embark.data.tasks_file import EQUAL, category, usual_metric
 from embark.paths import component
+from embark.registries import EVALUATORS
 from embark.settings import Settings, load_settings
 from embark.types import MODALITIES, EmbarkError, Modality, Source, Task
 
@@ -154,6 +155,7 @@ class _Request:
                 more[field] = tuple([more[field]] if isinstance(more[field], str) else more[field])
         row = replace(usual, **more)
         readers.check_options(row)
+        EVALUATORS[row.evaluator].check({**row.params, "metric": row.metric})
         return row
 
 
@@ -202,9 +204,9 @@ def _sided(columns: Mapping[str, str]) -> bool:
 def _metric(kind: str, columns: Mapping[str, str]) -> str:
     """The usual measure; of one image with several texts, or the reverse, the one that not every model fails."""
     if kind != "pairs":
-        return PAIRED if kind == "retrieval" else METRICS[kind]
+        return usual_metric(kind, NEEDED[kind][0])
     images, texts = (columns[role].count(",") for role in NEEDED[kind][1])
-    return METRICS[kind] if images == texts else "image_acc" if images > texts else "text_acc"
+    return "accuracy" if images == texts else "image_acc" if images > texts else "text_acc"
 
 
 def _mixed(kind: str, columns: Mapping[str, str], content: Sequence[Modality]) -> bool:

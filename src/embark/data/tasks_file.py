@@ -19,14 +19,10 @@ from embark.data.fetch import Hub, is_local
 from embark.data.local_state import STATES, revision_of_folder
 from embark.data.readers import READERS
 from embark.data.readers._table import OUTSIDE
+from embark.registries import EVALUATORS
 from embark.settings import load_settings
 from embark.types import MODALITIES, EmbarkError, Pool, Source, Task
 
-# Evaluator → the main metric of a row that names none.
-METRICS = {
-    "retrieval": "ndcg_at_10", "choice": "accuracy", "zeroshot": "accuracy", "probe": "accuracy", "multilabel": "lrap",
-    "clustering": "nmi", "pairs": "accuracy", "sts": "cosine_spearman", "robustness": "mean_corrupted",
-}  # fmt: skip
 CATEGORIES = {"zeroshot": "Zero-shot", "sts": "STS"}  # of others, the evaluator's name
 PAIRED = "hit_rate_at_1"  # of pairs, which have one right answer or few
 EQUAL = {reader: {"equal": "one"} for reader in ("paired", "labelled")}  # reader → options of a row that states none
@@ -181,8 +177,13 @@ def category(evaluator: str) -> str:
 
 def _usual(evaluator: str, reader: str) -> dict[str, Any]:
     """The values of fields that a row does not state."""
-    metric = PAIRED if reader == "paired" and evaluator == "retrieval" else METRICS.get(evaluator, "")
+    metric = usual_metric(evaluator, reader) if evaluator in EVALUATORS else ""
     return {"family": "Own", "category": category(evaluator), "metric": metric, "upright": True}
+
+
+def usual_metric(evaluator: str, reader: str) -> str:
+    """The metric of a row that names none: the evaluator's main measure, except where pairs are retrieved."""
+    return PAIRED if reader == "paired" and evaluator == "retrieval" else EVALUATORS[evaluator].main
 
 
 def _with_revision(task: Task) -> Task:
@@ -201,8 +202,8 @@ def _with_revision(task: Task) -> Task:
 
 
 def _check_options(task: Task) -> Task:
-    """The task, if its reader knows all its options and their values, and serves its evaluator, and if its
-    instructions are of subsets that it has.
+    """The task, if its reader knows its options and serves its evaluator, if that knows its parameters and metric, and
+    if its instructions are of subsets that it has.
     """
     try:
         readers.check_options(task)
@@ -215,6 +216,11 @@ def _check_options(task: Task) -> Task:
     served = readers.reader_facts(task.reader).evaluators
     if served and task.evaluator not in served:
         raise _InvalidField(f"'{task.reader}' serves {', '.join(served)}, not '{task.evaluator}'", "reader")
+    for part, params in (("params", task.params), ("metric", {**task.params, "metric": task.metric})):
+        try:
+            EVALUATORS[task.evaluator].check(params)
+        except EmbarkError as error:
+            raise _InvalidField(str(error), part) from None
     return task
 
 
@@ -361,7 +367,7 @@ def _pools(value: Any) -> tuple[Pool, ...]:
 _READ: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("name", "family", "metric", "category", "protocol"), _text),
     **dict.fromkeys(("id", "revision", "config", "license", "reference", "side"), _text),
-    "evaluator": partial(_one_of, "evaluator", METRICS),
+    "evaluator": partial(_one_of, "evaluator", EVALUATORS),
     "reader": partial(_one_of, "reader", READERS),
     "unreadable": partial(_one_of, "policy", ("error", "skip")),
     "source": partial(_fields, Source),

@@ -9,13 +9,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from embark.evaluators import retrieval
+from embark.evaluators.retrieval import RETRIEVAL
+from embark.seams import Evaluator
 from embark.types import Qrels, Scores
 
-VERSION = 2
-PRESET = {"judged_only": True, "drop_unanswerable": True, "metric": "accuracy"}  # parameters of `retrieval`
+PRESET = {"judged_only": True, "drop_unanswerable": True}  # parameters of `retrieval`
 
 
 def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:
     """Ranking measures within each query's listed documents. Parameters: similarity, metric."""
-    return retrieval.evaluate(truth, vectors, {**PRESET, **params})
+    return RETRIEVAL.evaluate(truth, vectors, {**PRESET, **params, "metric": CHOICE.metric(params)})
+
+
+CHOICE = Evaluator(
+    "choice",
+    (__doc__ or "").strip(),
+    (Qrels,),
+    evaluate,
+    measures=RETRIEVAL.measures,
+    main="accuracy",
+    version=2,
+    preset=PRESET,
+)

@@ -16,11 +16,9 @@ import numpy as np
 
 from embark.evaluators.similarity import whole
 from embark.evaluators.threads import blas_threads
-from embark.metrics import main_measure
+from embark.seams import Evaluator
 from embark.types import Array, EmbarkError, Groups, Option, Scores
 
-VERSION = 2
-IMPORTS = ("sklearn.cluster",)
 PARAMS = {
     "batch_size": Option(int, "Of MiniBatchKMeans, as the paper has it."),
     "seed": Option(int, "The seed of the first run (42)."),
@@ -55,7 +53,7 @@ def evaluate(truth: Groups, vectors: Mapping[str, Any], params: Mapping[str, Any
     published = fits[0]
     of_runs = [_measures(truth.label, fit.labels_) for fit in fits]
     values = {name: float(np.mean([measures[name] for measures in of_runs])) for name in of_runs[0]}
-    main = main_measure(params, "nmi", values, "Clustering")
+    main = CLUSTERING.metric(params)
     metrics = values | {f"published_{name}": value for name, value in of_runs[0].items()}
     metrics |= {f"sound_{name}": value for name, value in _measures(truth.label, sound.labels_).items()}
     metrics |= {"inertia": float(published.inertia_), "sound_inertia": float(sound.inertia_)}
@@ -68,7 +66,7 @@ def evaluate(truth: Groups, vectors: Mapping[str, Any], params: Mapping[str, Any
         "item",
         np.arange(len(items)),
         {"label": truth.label} | clusters,
-        statistic=main,
+        statistic=CLUSTERING.statistic(main),
         counts={"items": len(items), "groups": len(labels), "clusters": filled, "runs": runs},
         warnings=_warnings(metrics, main, filled, len(labels), scatter),
     )
@@ -214,3 +212,16 @@ def _entropy(counts: Array, items: Array) -> Array:
 def _pairs(counts: Array) -> Array:
     """How many pairs can be drawn from each count."""
     return np.asarray(counts * (counts - 1) / 2)
+
+
+CLUSTERING = Evaluator(
+    "clustering",
+    (__doc__ or "").strip(),
+    (Groups,),
+    evaluate,
+    measures={name: name for name in ("nmi", "v_measure", "ari", "cluster_accuracy")},  # each is its own statistic
+    main="nmi",
+    version=2,
+    params=PARAMS,
+    imports=("sklearn.cluster",),
+)

@@ -15,11 +15,9 @@ import numpy as np
 
 from embark.evaluators.probe import columns, drawn_samples, in_parallel, labeled_samples, sampling_params, with_samples
 from embark.evaluators.similarity import whole
-from embark.metrics import main_measure
+from embark.seams import Evaluator
 from embark.types import Array, EmbarkError, Option, Scores, Split
 
-VERSION = 1
-IMPORTS = ("sklearn.linear_model", "sklearn.neighbors")
 PARAMS = {
     "shots": Option(int, "Examples of each label that a run learns from (8)."),
     "runs": Option(int, "Samples of examples, over which the score is averaged."),
@@ -63,14 +61,13 @@ def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]
     }
     means = {name: float(value.mean()) for name, value in items.items()}
     means["f1"] = float(np.mean([macro_f1(test, run.predicted) for run in predictions]))
-    main = main_measure(params, "lrap", means, "The multilabel probe")
-    column = main if main in items else "lrap"  # F1 has no value for a single item
+    main = MULTILABEL.metric(params)
     return Scores(
         means,
         main,
         "test",
         np.arange(len(test)),
-        columns(column, items[column]),
+        columns(main, items[main]),
         "runs",
         counts={
             "test items": len(test),
@@ -194,3 +191,16 @@ def _warnings(predictions: Sequence[Predictions], used: Array, test: Array) -> t
         f"{int((~used).sum())} of {len(used)} labels have no test item and were left out",
     )
     return tuple(text for text in texts if not text.startswith("0 "))
+
+
+MULTILABEL = Evaluator(
+    "multilabel",
+    (__doc__ or "").strip(),
+    (Split,),
+    evaluate,
+    measures=dict.fromkeys(PER_ITEM, "runs"),
+    main="lrap",
+    params=PARAMS,
+    imports=("sklearn.linear_model", "sklearn.neighbors"),
+    narrow=narrow,
+)

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from embark.evaluators.similarity import check, exact, has_token_vectors, whole
+from embark.seams import Evaluator
 from embark.types import Array, EmbarkError, Matches, Option, Scores
 
-VERSION = 2
 PARAMS = {"strict": Option(bool, "Ties count as wrong (Winoground's rule); else they go to the lower index.")}
 
 
@@ -42,9 +42,7 @@ def evaluate(truth: Matches, vectors: Mapping[str, Any], params: Mapping[str, An
     by_image = _all_right(scores, strict)
     by_text = _all_right(scores.swapaxes(1, 2), strict)
     right = {"text_acc": by_image, "image_acc": by_text, "accuracy": by_image & by_text}
-    main = params.get("metric", "accuracy")
-    if main not in right:
-        raise EmbarkError(f"Pairs have no measure '{main}'; they have {', '.join(right)}.")
+    main = PAIRS.metric(params)
     return Scores(
         {name: float(value.mean()) for name, value in right.items()},
         main,
@@ -89,10 +87,10 @@ def _all_right(scores: Array, strict: bool) -> Array:
 def constant(truth: Matches, params: Mapping[str, Any]) -> tuple[float, list[str]] | None:
     """The value of the main measure where it is the same for every model, and the measures that tell something."""
     images, texts = truth.image.shape[1], truth.text.shape[1]
-    main = params.get("metric", "accuracy")
+    main = PAIRS.metric(params)
     possible = _possible(images, texts)
     telling = [name for name in possible if possible[name] and max(images, texts) > 1]
-    return None if main in telling or main not in possible else (float(possible[main]), telling)
+    return None if main in telling else (float(possible[main]), telling)
 
 
 def _possible(images: int, texts: int) -> dict[str, bool]:
@@ -107,3 +105,16 @@ def _impossible(main: str, images: int, texts: int) -> tuple[str, ...]:
         return ()
     others = ", ".join(name for name, is_possible in possible.items() if is_possible)
     return (f"'{main}' is 0 by definition with {images} images × {texts} texts a sample; {others} can be scored.",)
+
+
+PAIRS = Evaluator(
+    "pairs",
+    (__doc__ or "").strip(),
+    (Matches,),
+    evaluate,
+    measures=dict.fromkeys(("accuracy", "text_acc", "image_acc"), "mean"),
+    main="accuracy",
+    version=2,
+    params=PARAMS,
+    constant=constant,
+)

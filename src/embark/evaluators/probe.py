@@ -17,10 +17,9 @@ import numpy as np
 from embark import metrics
 from embark.evaluators.similarity import blocks, whole
 from embark.evaluators.threads import blas_threads
+from embark.seams import Evaluator
 from embark.types import Array, EmbarkError, Option, Scores, Split
 
-VERSION = 1
-IMPORTS = ("sklearn.linear_model", "sklearn.pipeline", "sklearn.preprocessing")
 PARAMS = {
     "shots": Option(int, "Examples of each class that a run learns from (16)."),
     "runs": Option(int, "Samples of examples, over which the score is averaged."),
@@ -57,7 +56,6 @@ def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]
     fitted = probes(truth.train, samples_of_runs, vectors, kind, max_iter, seed)
     measured = [measures(truth.test, probe.predicted, classes, len(truth.names)) for probe in fitted]
     means = {name: float(np.mean([values[name] for values in measured])) for name in measured[0]}
-    main = metrics.main_measure(params, "accuracy", means, "The probe")
     right = np.stack([probe.predicted == truth.test for probe in fitted]).astype(np.float64)
     counts = {
         "test items": len(truth.test),
@@ -70,6 +68,7 @@ def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]
     warnings = (*_training_warnings(fitted, truth.test, kind), *_class_warnings(truth, classes, small, shots))
     classes_of_items = {f"predicted_run{run}": probe.predicted for run, probe in enumerate(fitted, 1)}
     outcomes = columns("accuracy", right) | {"label": truth.test} | classes_of_items
+    main = PROBE.metric(params)
     return Scores(means, main, "test", np.arange(len(truth.test)), outcomes, "runs", counts, warnings)
 
 
@@ -235,3 +234,16 @@ def _class_warnings(truth: Split, classes: Array, small: int, shots: int) -> lis
             f"their {items} items are misses"
         )
     return warnings
+
+
+PROBE = Evaluator(
+    "probe",
+    (__doc__ or "").strip(),
+    (Split,),
+    evaluate,
+    measures={"accuracy": "runs"},
+    main="accuracy",
+    params=PARAMS,
+    imports=("sklearn.linear_model", "sklearn.pipeline", "sklearn.preprocessing"),
+    narrow=narrow,
+)

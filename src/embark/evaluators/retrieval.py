@@ -8,7 +8,6 @@ Where several rows have one id, one of them counts for each query: the one that 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -16,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from embark import metrics
-from embark.evaluators.heap import SEARCHES, first_rows, heap_ranks, ids_of_rows, search_of
+from embark.evaluators.heap import SEARCHES, TOP, first_rows, heap_ranks, ids_of_rows, search_of
 from embark.evaluators.ranks import MEMORY, UNRANKED, listed_ranks, ranks, tie_places
 from embark.evaluators.rerank import reordered
 from embark.evaluators.similarity import check
+from embark.metrics import Measure
+from embark.seams import Evaluator
 from embark.types import Array, EmbarkError, Option, Qrels, Scores
 
-VERSION = 3
 PARAMS = {
     "ignore_identical_ids": Option(bool, "A query never retrieves the document of its own id."),
     "judged_only": Option(bool, "Only the documents that the qrels list for a query are ranked for it."),
@@ -35,7 +35,6 @@ PARAMS = {
     ),
 }
 HIT_RATES = ("hit_rate", "success")  # the measures that skip_first="hit_rate" is about
-DEPTH = max(metrics.CUTOFFS)  # no measure looks further down
 
 
 def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:
@@ -69,7 +68,7 @@ def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]
             ids, search = ids_of_rows(truth), search_of(params)
             rank, best = heap_ranks(queries, documents, *pairs, ids, similarity, search, memory)
         else:
-            rank, best = ranks(queries, documents, *pairs, similarity, place, memory, depth=DEPTH + 2)
+            rank, best = ranks(queries, documents, *pairs, similarity, place, memory, depth=_depth(params) + 2)
         rank, best = reordered(*pairs, rank, best, vectors.get("reranked"), place)
         rank = _without(query, document, rank[: len(query)], own_query, own_document, rank[len(query) :])
         best[own_query[best[own_query] == own_document]] = -1  # it is not in the ranking
@@ -97,6 +96,8 @@ def evaluate_lists(truth: Qrels, ranked: Array, documents: int, params: Mapping[
 
 def narrow(truth: Qrels, params: Mapping[str, Any]) -> tuple[Qrels, dict[str, Array]]:
     """The truth as it is, and a mask of the queries with judgements: only these are scored and need vectors."""
+    if truth.repeated and _depth(params) > TOP:
+        raise EmbarkError(f"Several rows have one id here, which are ranked {TOP:,} deep: choose a smaller cut-off.")
     if truth.query_ids is None:
         return truth, {}
     needed = np.zeros(len(truth.query_ids), bool)
@@ -120,15 +121,16 @@ def constant(truth: Qrels, params: Mapping[str, Any]) -> tuple[float, list[str]]
     irrelevant = documents - int(relevant.min())  # of the query that has the fewest relevant documents
 
     def is_constant(measure: str) -> bool:
-        name, _, depth = measure.rpartition("_at_")
+        parsed = Measure.parse(measure)
+        if parsed.cutoff is None:
+            return False
         if not irrelevant:
             return True
-        if name in HIT_RATES:
-            return irrelevant < int(depth)
-        return name == "recall" and documents <= int(depth)
+        if parsed.name in HIT_RATES:
+            return irrelevant < parsed.cutoff
+        return parsed.name == "recall" and documents <= parsed.cutoff
 
-    main = params.get("metric", "ndcg_at_10")
-    if not re.fullmatch(r"\w+_at_\d+", main) or not is_constant(main):
+    if not is_constant(RETRIEVAL.metric(params)):
         return None
     return 1.0, [name for name in ("hit_rate_at_1", "ndcg_at_10") if not is_constant(name)]
 
@@ -162,12 +164,13 @@ def summary(
     row = np.searchsorted(scored, query)
     skip = params.get("skip_first")
     rank_after = np.where(rank > 1, rank - 1, UNRANKED) if skip else rank  # the first result is dropped
-    values = metrics.ranking(row, rank if skip == "hit_rate" else rank_after, grade, len(scored))
+    main = RETRIEVAL.metric(params)
+    cutoffs = metrics.cutoffs(main)
+    values = metrics.ranking(row, rank if skip == "hit_rate" else rank_after, grade, len(scored), cutoffs)
     if skip == "hit_rate":
-        after = metrics.ranking(row, rank_after, grade, len(scored))
+        after = metrics.ranking(row, rank_after, grade, len(scored), cutoffs)
         values |= {name: after[name] for name in after if name.startswith(HIT_RATES)}
     values["accuracy"] = values["recall_at_1"]
-    main = metrics.main_measure(params, "ndcg_at_10", sorted(values), "Ranking")
     main_skips = skip is True or (skip == "hit_rate" and main.startswith(HIT_RATES))
     first = np.full(len(scored), UNRANKED)
     np.minimum.at(first, row, rank_after if main_skips else rank)
@@ -178,7 +181,7 @@ def summary(
         scored,
         {
             main: values[main],
-            "rank": np.where(first <= DEPTH, first, -1),
+            "rank": np.where(first <= max(cutoffs), first, -1),
             "top": np.full(len(scored), -1) if main_skips else best[scored],  # the second best is not known
         },
         counts={
@@ -202,6 +205,11 @@ def _over_queries(
         rank = np.concatenate([rank, np.full(len(row), UNRANKED)])
         grade = np.concatenate([grade, truth.outside[row, column]])
     return summary(scored, query, rank, grade, best, queries, params)
+
+
+def _depth(params: Mapping[str, Any]) -> int:
+    """The deepest cut-off: no measure looks further down."""
+    return max(metrics.cutoffs(RETRIEVAL.metric(params)))
 
 
 def _list_ranks(ranked: Array, documents: int, query: Array, document: Array) -> Array:
@@ -235,3 +243,17 @@ def _without(
     own_rank_of = np.full(size, UNRANKED)
     own_rank_of[own_query] = own_rank
     return np.where(document == own_document_of[query], UNRANKED, rank - (own_rank_of[query] < rank))
+
+
+RETRIEVAL = Evaluator(
+    "retrieval",
+    (__doc__ or "").strip(),
+    (Qrels,),
+    evaluate,
+    measures={**{f"{name}_at_k": "mean" for name in metrics.RANKING}, "accuracy": "mean"},
+    main="ndcg_at_10",
+    version=3,
+    params=PARAMS,
+    narrow=narrow,
+    constant=constant,
+)

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from embark.evaluators.similarity import whole
-from embark.metrics import main_measure
+from embark.seams import Evaluator
 from embark.types import Array, EmbarkError, Gold, Scores
 
-VERSION = 1
 PAIRS = 4_096  # compared at a time
 KINDS = ("cosine", "dot", "manhattan", "euclidean")
 
@@ -37,9 +36,8 @@ def evaluate(truth: Gold, vectors: Mapping[str, Any], params: Mapping[str, Any])
     metrics = {"pearson": correlation(gold, by_kind[own]), "spearman": correlation(gold_rank, ranks[own])}
     metrics |= {f"{kind}_pearson": correlation(gold, values) for kind, values in by_kind.items()}
     metrics |= {f"{kind}_spearman": correlation(gold_rank, values) for kind, values in ranks.items()}
-    main = main_measure(params, "cosine_spearman", metrics, "STS")
-    kind, _, statistic = main.rpartition("_")
-    kind = kind or own
+    main = STS.metric(params)
+    kind = main.rpartition("_")[0] or own
     return Scores(
         metrics,
         main,
@@ -52,7 +50,7 @@ def evaluate(truth: Gold, vectors: Mapping[str, Any], params: Mapping[str, Any])
             "similarity_rank": ranks[kind],
             "right": truth.right,
         },
-        statistic=statistic,
+        statistic=STS.statistic(main),
         counts={"pairs": len(gold)},
         warnings=tuple(
             f"The {kind} similarity is the same for all {len(gold)} pairs: its correlations are set to 0."
@@ -100,3 +98,18 @@ def _gold(truth: Gold) -> Array:
     if np.ptp(gold) == 0:
         raise EmbarkError(f"All {len(gold)} gold scores are {gold[0]:g}: nothing can correlate with them.")
     return gold
+
+
+STS = Evaluator(
+    "sts",
+    (__doc__ or "").strip(),
+    (Gold,),
+    evaluate,
+    measures={
+        f"{kind}{statistic}": statistic
+        for kind in ("", *(f"{kind}_" for kind in KINDS))
+        for statistic in ("spearman", "pearson")
+    },
+    main="cosine_spearman",
+    chance=0.0,
+)

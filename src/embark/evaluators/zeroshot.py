@@ -16,9 +16,9 @@ import numpy as np
 
 from embark import metrics
 from embark.evaluators.similarity import BLOCK_BYTES, blocks, rows_that_fit, whole
+from embark.seams import Evaluator
 from embark.types import Array, Classes, EmbarkError, Scores
 
-VERSION = 2
 TOP = 5
 LOGIT_SCALE = 100.0  # of models that state none, as CLIP ends up and UniBench has it
 COLLAPSED = 0.9  # share of the items that get one class, from which on the score is one of collapse
@@ -51,13 +51,12 @@ def evaluate(truth: Classes, vectors: Mapping[str, Any], params: Mapping[str, An
     top5 = np.asarray(hits.any(axis=1), np.float64)
     values = {"accuracy": float(right.mean()), "top5_accuracy": float(top5.mean())}
     outcomes = {"accuracy": right, "top5_accuracy": top5, "predicted": top[:, 0], **sureness}
-    main = metrics.main_measure(params, "accuracy", values, "Zero-shot")
     if truth.label.ndim == 1:  # where items have several labels, a class has no precision
         outcomes["label"] = truth.label
         values |= metrics.classification(truth.label, top[:, 0], classes)
     return Scores(
         values,
-        main,
+        ZEROSHOT.metric(params),
         "item",
         np.arange(len(items)),
         outcomes,
@@ -117,3 +116,15 @@ def class_vectors(prompts: Array, owner: Array, classes: int) -> Array:
     length = np.linalg.norm(total[several], axis=1, keepdims=True)
     total[several] /= np.where(length > 0, length, 1)  # prompts may cancel out
     return total
+
+
+ZEROSHOT = Evaluator(
+    "zeroshot",
+    (__doc__ or "").strip(),
+    (Classes,),
+    evaluate,
+    measures={"accuracy": "mean", "top5_accuracy": "mean"},
+    main="accuracy",
+    version=2,
+    constant=constant,
+)

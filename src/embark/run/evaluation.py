@@ -59,6 +59,7 @@ class Evaluation:
         self.bench = bench
         self.cluster = cluster
         self.tasks = [bench.row(task) for task in tasks]
+        evaluators.check_tasks(self.tasks)
         remember(self.tasks, bench.settings.home)
         self.models = models
         self.rescore = rescore

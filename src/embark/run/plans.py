@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from embark import evaluators
 from embark.catalogue import counted, group_values, listed
 from embark.data.fetch import is_local
 from embark.data.own_tasks import tasks_to_run
@@ -191,6 +192,7 @@ def plan(
     chosen = tasks_to_run(tasks, protocol)
     if limit is not None:
         chosen = [task.limited(limit) for task in chosen]
+    evaluators.check_tasks(chosen)
     if read_data is None:
         read_data = all(task.family in ("Pocket", "Folder") or is_local(task.source.id) for task in chosen)
     if not read_data:

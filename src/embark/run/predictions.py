@@ -21,6 +21,7 @@ from embark.models.encoder import fingerprint
 from embark.planning import Demand
 from embark.run.embedded_task import item_columns
 from embark.run.workbench import Workbench
+from embark.seams import COMMON_PARAMS
 from embark.settings import Settings
 from embark.stats.shared import ItemNumbers, Part, interval
 from embark.types import ModelCard, Qrels, Task
@@ -124,7 +125,7 @@ def _scoring_trial(bench: Workbench, card: ModelCard, demand: Demand) -> float:
 def _ranking_trials(params: Mapping[str, Any], card: ModelCard) -> dict[int, float]:
     """The seconds for a small and a large ranking, by queries × documents; the first pays for imports."""
     rng = np.random.default_rng(0)
-    common = {name: value for name, value in params.items() if name in evaluators.COMMON} | {"metric": "ndcg_at_10"}
+    common = {name: value for name, value in params.items() if name in COMMON_PARAMS} | {"metric": "ndcg_at_10"}
     out = {}
     for queries, documents in (SMALL, SMALL, LARGE):
         truth = Qrels(np.arange(queries), rng.integers(0, documents, queries), np.ones(queries, np.int64))

@@ -24,6 +24,7 @@ from embark.results import SAMPLED, Record, Results, TaskResult
 from embark.run.embedded_task import item_columns
 from embark.run.workbench import Workbench, readable_items
 from embark.stats.shared import ItemNumbers, Part, interval
+from embark.stats.statistics import check_score
 from embark.tasks import TASKS
 from embark.types import Array, ClaimedTask, Classes, ModelCard, Scores, Split, Task
 
@@ -79,6 +80,7 @@ def score_task(task: Task, demands: Sequence[tuple[Demand, Count]], scoring: Sco
         start = time.perf_counter()
         demand = readable_items(demand, scoring.report)
         scores = scoring.bench.score(scoring.encoder, demand, scoring.tasks_at_once)
+        check_score(scores)
         items = item_columns(demand.data.sides, demand.data.truth, scores)
         columns = _with_names(scores.outcomes, demand) | _of_items(items) | _facts(scores, demand)
         outcomes.append(results.outcome_columns(demand.split, demand.subset, columns.pop("id"), columns))

@@ -14,7 +14,7 @@ import numpy as np
 
 from embark.evaluators.clustering import assignment, contingency, from_contingency
 from embark.stats.intervals import NO_SPREAD, certain_interval
-from embark.types import Array, EmbarkError
+from embark.types import Array, EmbarkError, Scores
 
 Outcomes = Mapping[str, Array]
 
@@ -48,6 +48,16 @@ def pushes(statistic: str, main: str, outcomes: Outcomes) -> Pushes:
     if statistic not in STATISTICS:
         raise EmbarkError(f"Unknown statistic '{statistic}'; known: {', '.join(STATISTICS)}.")
     return STATISTICS[statistic](main, outcomes)
+
+
+def check_score(scores: Scores) -> None:
+    """Raise an error unless the main score is what its statistic makes of the outcomes."""
+    value = pushes(scores.statistic, scores.main, scores.outcomes).value
+    if not np.isclose(value, scores.value, rtol=1e-5, atol=1e-6):
+        raise EmbarkError(
+            f"The score '{scores.main}' is {scores.value:.6g}, but the statistic '{scores.statistic}' of its outcomes is "
+            f"{value:.6g}: its evaluator broke its contract (see embark.seams.Evaluator)."
+        )
 
 
 def certain(statistic: str, main: str, outcomes: Outcomes, items: int) -> tuple[float, float] | None:
