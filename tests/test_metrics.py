@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embark.metrics import CUTOFFS, ranking
+from embark.metrics import CUTOFFS, RANKING, Measure, cutoffs, ranking
+from embark.types import EmbarkError
 
 Ranked = dict[int, int]  # rank → grade of a query's relevant documents
 
@@ -48,6 +49,50 @@ rankings = st.lists(
     min_size=1,
     max_size=6,
 )
+
+
+@given(st.sampled_from(RANKING) | st.text(min_size=1), st.none() | st.integers(1))
+def test_a_measure_parses_as_it_prints(name: str, cutoff: int | None) -> None:
+    try:
+        measure = Measure(name, cutoff)
+    except EmbarkError:  # a name that ends with a cut-off
+        assert cutoff is None
+        measure = Measure.parse(name)
+        assert measure.cutoff is not None
+        assert str(measure) == name
+    assert Measure.parse(str(measure)) == measure
+
+
+@given(st.text() | st.from_regex(r"[a-z_]+_at_-?[0-9]+", fullmatch=True))
+def test_a_measure_prints_as_it_was_written(text: str) -> None:
+    assert str(Measure.parse(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "measure"),
+    [
+        ("accuracy", ("accuracy", None)), ("ndcg_at_7", ("ndcg", 7)), ("hit_rate_at_1000", ("hit_rate", 1000)),
+        ("recall_at_0", ("recall_at_0", None)), ("recall_at_07", ("recall_at_07", None)), ("_at_3", ("_at_3", None)),
+    ],
+)  # fmt: skip
+def test_a_cutoff_is_a_whole_number_from_1(text: str, measure: tuple[str, int | None]) -> None:
+    assert Measure.parse(text) == Measure(*measure)
+
+
+def test_the_cutoff_of_a_metric_joins_those_that_every_ranking_has() -> None:
+    assert cutoffs("recall_at_10") == cutoffs("accuracy") == CUTOFFS
+    assert cutoffs("recall_at_7") == (1, 3, 5, 7, 10, 20, 100, 1000)
+    with pytest.raises(EmbarkError, match="The cut-off of 'ndcg' must be a whole number from 1, not 0"):
+        Measure("ndcg", 0)
+
+
+@given(rankings, st.integers(1, 1500))
+def test_every_measure_at_any_cutoff_is_its_definition(cases: list[Ranked], k: int) -> None:
+    found = ranking(*columns(cases), len(cases), cutoffs(str(Measure("ndcg", k))))
+    assert {Measure.parse(name).name for name in found} == {*RANKING}
+    for at, hits in enumerate(cases):
+        for name, value in oracle(hits, k).items():
+            assert found[name][at] == pytest.approx(value, abs=1e-12), name
 
 
 @given(rankings)

@@ -11,8 +11,8 @@ import embark
 ROOT = Path(embark.__file__).parent
 FLOW = (
     "types", "metrics", "escape", "paths", "settings", "redaction", "catalogue", "seams", "threads", "interrupts",
-    "allocation", "processes", "http", "plugins", "registries", "tasks", "data", "models", "store", "evaluators", "planning",
-    "engine", "results", "published", "stats", "run", "boards", "studies", "site", "cli", "__init__",
+    "allocation", "processes", "http", "plugins", "registries", "tasks", "data", "models", "store", "evaluators",
+    "planning", "engine", "results", "published", "stats", "run", "boards", "studies", "site", "cli", "__init__",
 )  # fmt: skip
 APART = (
     {"tasks", "models"}, {"data", "models"}, {"evaluators", "models"}, {"evaluators", "data"}, {"evaluators", "store"},

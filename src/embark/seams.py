@@ -60,9 +60,9 @@ class Evaluator:
     reads both. `params` are those of the row, the main measure as `metric`, and what else `COMMON_PARAMS` names. No
     vector is missing: items that cannot be embedded leave the data set before. One that is not finite is an error.
 
-    **Pure.** Equal arguments give equal scores: seeds are parameters, ties are resolved by ids or positions, and results
-    do not depend on the number of threads. An evaluator reads no file and calls no model. Data that it cannot score are
-    an `EmbarkError`.
+    **Pure.** Equal arguments give equal scores: seeds are parameters, ties are resolved by ids or positions, and the
+    number of threads changes nothing. An evaluator reads no file and calls no model. Data that it cannot score are an
+    `EmbarkError`.
 
     **Out.** `Scores`:
 
@@ -159,7 +159,7 @@ class Evaluator:
         """The name of the statistic that computes a measure from outcomes."""
         statistic = self._statistic(metric)
         if statistic is None:
-            raise EmbarkError(f"The metric of '{self.name}' cannot be '{metric}'. Use one of {self.measure_names}.")
+            raise EmbarkError(f"'{self.name}' has no measure '{metric}'; it has {self.measure_names}.")
         return statistic
 
     def _statistic(self, metric: str) -> str | None:

@@ -14,6 +14,7 @@ from embark.data.drop_items import without
 from embark.data.items import as_keys, text
 from embark.engine.report import Report
 from embark.planning import Demand
+from embark.registries import EVALUATORS
 from embark.run.workbench import needed_items, readable_items
 from embark.stats.shared import Observations, Part
 from embark.stats.shared import interval as interval_of_parts
@@ -85,7 +86,7 @@ def data_of(truth: Truth, vectors: Mapping[str, Array]) -> Dataset:
     return Dataset(sides, truth)
 
 
-KINDS = sorted(evaluators.EVALUATORS)
+KINDS = sorted(EVALUATORS)
 
 
 def interval(*scores: Scores) -> tuple[float, float]:
@@ -134,10 +135,12 @@ def test_copies_of_a_subset_add_no_certainty(kind: str) -> None:
     assert high - low < max(b - a for a, b in around)
 
 
-def test_a_measure_without_items_says_that_it_has_no_interval() -> None:
-    found = evaluators.evaluate(*case("probe", 30)[:3], {"metric": "f1"})
+def test_a_measure_without_items_has_no_interval_and_is_refused_as_the_metric() -> None:
+    found = evaluators.evaluate(*case("probe", 30)[:3], {})
     with pytest.raises(EmbarkError, match="choose one that items have"):
-        interval(found)
+        interval(replace(found, main="f1"))
+    with pytest.raises(EmbarkError, match="'probe' has no measure 'f1'"):
+        evaluators.evaluate(*case("probe", 30)[:3], {"metric": "f1"})
 
 
 # ── narrowing ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -259,9 +262,10 @@ def test_unreadable_items_leave_a_smaller_task_and_a_warning(kind: str) -> None:
 
 
 def test_a_scores_version_changes_with_the_evaluator_below_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from embark.evaluators import retrieval
+    from embark.evaluators.retrieval import RETRIEVAL
 
     before = {kind: evaluators.version(kind, {}) for kind in KINDS}
-    monkeypatch.setattr(retrieval, "VERSION", retrieval.VERSION + 1)
+    raised = replace(RETRIEVAL, version=RETRIEVAL.version + 1)
+    monkeypatch.setattr(EVALUATORS, "own", {**EVALUATORS.own, "retrieval": raised})
     changed = {kind for kind in KINDS if evaluators.version(kind, {}) != before[kind]}
     assert changed == {"retrieval", "robustness"}

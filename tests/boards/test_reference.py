@@ -12,11 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 import embark
-from embark import evaluators
 from embark.boards.reference import page
 from embark.cli import app
 from embark.data.readers import READERS, _table, reader_facts
-from embark.evaluators import COMMON, EVALUATORS
+from embark.registries import EVALUATORS
+from embark.seams import COMMON_PARAMS
 from embark.tasks import TASKS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -45,9 +45,13 @@ def test_14_10_options_of_readers_are_shown_from_the_registry() -> None:
 
 def test_14_10_parameters_of_evaluators_are_shown_from_the_registry() -> None:
     shown = printed("show", "--evaluator", "pairs")
-    assert "parameter  strict  true or false  Ties count as wrong" in shown
+    assert re.search("^parameter +strict +true or false +Ties count as wrong", shown, re.M)
+    assert re.search("^measure +text_acc +statistic: mean$", shown, re.M)
     assert all(re.search(f"^{kind} ", printed("show", "--evaluator"), re.M) for kind in EVALUATORS)
     assert printed("show", "--evaluator", "sts").startswith("sts: Semantic textual similarity")
+    notes = embark.reference("evaluator", "sts").notes
+    assert "The truth is Gold. The score by chance is 0." in notes[0]
+    assert "is ndcg_at_10, and k is any whole number from 1." in embark.reference("evaluator", "retrieval").notes[0]
 
 
 def test_14_10_the_page_is_made_of_the_registry() -> None:
@@ -67,9 +71,9 @@ def test_readers_declare_every_option_that_they_read(reader: str) -> None:
 
 @pytest.mark.parametrize("kind", EVALUATORS)
 def test_evaluators_declare_every_parameter_that_they_read(kind: str) -> None:
-    source = inspect.getsource(import_module(EVALUATORS[kind]))
+    source = Path(EVALUATORS[kind].evaluate.__code__.co_filename).read_text(encoding="utf-8")
     read = set(re.findall(r'params(?:\.get\(|\[)"(\w+)"', source))
-    assert read <= {*COMMON, *evaluators.own_params(kind)}
+    assert read <= {*COMMON_PARAMS, *EVALUATORS[kind].params}
 
 
 def test_every_row_has_values_that_its_reader_accepts() -> None:

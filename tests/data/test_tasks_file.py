@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 
 import embark
 from embark.cli import app
-from embark.data.tasks_file import METRICS, local_source
-from embark.evaluators import EVALUATORS
+from embark.data.tasks_file import local_source
 from embark.run import NothingScored
 from embark.types import EmbarkError, Pool
 from hub import FakeHub, parquet, png
@@ -130,10 +129,6 @@ def test_the_command_line_takes_the_file(file: Path) -> None:
     assert [row["task"] for row in json.loads(ran.stdout)["results"]] == ["Pages"]
     planned = CliRunner().invoke(app, ["plan", "-m", "embark/random", "--tasks-file", str(file), "--json"])
     assert json.loads(planned.stdout)["models"][0]["tasks"][0]["items"] == 3 + 6
-
-
-def test_every_evaluator_has_a_usual_metric() -> None:
-    assert set(METRICS) == set(EVALUATORS)
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from embark.evaluators import EVALUATORS
+from embark.registries import EVALUATORS
 
 
 @pytest.mark.parametrize("kind", EVALUATORS)
 def test_scikit_learn_is_loaded_by_one_thread_at_a_time(kind: str) -> None:
     """Threads that import it at once may see it half loaded, and fail."""
-    module = import_module(EVALUATORS[kind])
-    source = Path(str(module.__file__)).read_text(encoding="utf-8")
+    source = Path(EVALUATORS[kind].evaluate.__code__.co_filename).read_text(encoding="utf-8")
     needed = {*re.findall(r"from (sklearn\.\w+) import", source)} - {"sklearn.base", "sklearn.exceptions"}
-    assert needed == {*getattr(module, "IMPORTS", ())}
+    assert needed == {*EVALUATORS[kind].imports}

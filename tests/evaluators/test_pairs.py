@@ -97,7 +97,7 @@ def test_blocks_and_shared_items_change_nothing(monkeypatch: pytest.MonkeyPatch)
 
 def test_bad_inputs_are_errors() -> None:
     images = np.array([turned(0, 90)])
-    with pytest.raises(EmbarkError, match="no measure 'group'; they have text_acc, image_acc, accuracy"):
+    with pytest.raises(EmbarkError, match="no measure 'group'; it has accuracy, text_acc, image_acc"):
         score(images, images, metric="group")
     with pytest.raises(EmbarkError, match="no samples"):
         score(images[:0], images[:0])

@@ -84,15 +84,12 @@ def test_outcomes_are_each_run_and_their_mean() -> None:
     np.testing.assert_array_equal(found.outcomes["predicted_run2"] == found.outcomes["label"], runs[1] == 1)
 
 
-def test_other_main_metrics_keep_the_outcomes_of_accuracy() -> None:
+def test_measures_of_all_items_together_are_reported_and_cannot_be_the_metric() -> None:
     truth, vectors = clouds(classes=3, dim=4, train=10, test=20, noise=1.0)
-    found = evaluate(truth, vectors, {"metric": "f1"})
-    assert (found.main, found.value) == ("f1", found.metrics["f1"])
-    assert "accuracy" in found.outcomes
-    with pytest.raises(EmbarkError, match="The probe has no measure 'auc'; it has accuracy, f1, "):
-        evaluate(truth, vectors, {"metric": "auc"})
-    with pytest.raises(EmbarkError, match="no measure 'ap'"):  # only for two classes
-        evaluate(truth, vectors, {"metric": "ap"})
+    assert "f1" in evaluate(truth, vectors, {}).metrics
+    for metric in ("f1", "ap", "auc"):
+        with pytest.raises(EmbarkError, match=f"'probe' has no measure '{metric}'; it has accuracy."):
+            evaluate(truth, vectors, {"metric": metric})
 
 
 @pytest.mark.parametrize("probe", ["published", "sound"])

@@ -50,7 +50,7 @@ def test_the_main_metric_is_ndcg_at_10_unless_another_is_asked_for() -> None:
     assert evaluate(truth, vectors, {}).main == "ndcg_at_10"
     assert evaluate(truth, vectors, {}).value == pytest.approx(1 / np.log2(3))
     assert evaluate(truth, vectors, {"metric": "mrr_at_5"}).value == 0.5
-    with pytest.raises(EmbarkError, match="Ranking has no measure 'auc'; it has accuracy, "):
+    with pytest.raises(EmbarkError, match="'retrieval' has no measure 'auc'; it has ndcg_at_k, "):
         evaluate(truth, vectors, {"metric": "auc"})
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from embark import evaluators
 from embark.evaluators import choice, rank_counter, ranks, retrieval
 from embark.metrics import CUTOFFS
 from embark.types import Array, Qrels, Scores
@@ -115,6 +116,53 @@ def test_choice_is_trec_evals_on_each_querys_own_candidates(seed: int) -> None:
         return choice.evaluate(Qrels(*of(some, rows), document_ids=ids), vectors, {"similarity": "dot"})
 
     agree(evaluate, oracle(run, grades, ids), sorted({q for (q, _), grade in grades.items() if grade > 0}))
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 2**32), k=st.integers(1, 70))
+@pytest.mark.parametrize("kind", ["retrieval", "choice"])
+def test_a_metric_at_any_cutoff_is_trec_evals(kind: str, seed: int, k: int) -> None:
+    queries, documents, ids, grades = random_case(seed)
+    run = {
+        f"q{q}": {
+            str(ids[d]): float(queries[q] @ documents[d])
+            for d in range(len(documents))
+            if kind == "retrieval" or (q, d) in grades
+        }
+        for q in {q for q, _ in grades}
+    }
+    qrel: dict[str, dict[str, int]] = {}
+    for (query, document), grade in grades.items():
+        qrel.setdefault(f"q{query}", {})[ids[document]] = grade
+    measures = {f"{name}.{k}" for name in NAMES}
+    expected: dict[str, Any] = pytrec_eval.RelevanceEvaluator(qrel, measures).evaluate(run)
+    answerable = sorted({q for (q, _), grade in grades.items() if grade > 0})
+    truth = Qrels(*of(answerable, listed(grades, seed)), document_ids=ids)
+    vectors = {"query": queries, "document": documents}
+    for theirs, ours in NAMES.items():
+        params = {"similarity": "dot", "metric": f"{ours}_{k}"}
+        found = evaluators.evaluate(kind, truth, vectors, params)
+        assert (found.main, found.rows.tolist()) == (f"{ours}_{k}", answerable)
+        wanted = [expected[f"q{row}"][f"{theirs}_{k}"] for row in answerable]
+        np.testing.assert_allclose(found.outcomes[found.main], wanted, atol=1e-9)
+        assert {f"{ours}_{cutoff}" for cutoff in (*CUTOFFS, k)} <= set(found.metrics)
+
+
+def test_a_cutoff_below_the_usual_depth_of_a_ranking_is_trec_evals() -> None:
+    documents = np.linspace(1, 0, 1600, dtype=np.float32)[:, None]
+    ids = np.array([f"d{number:04}" for number in range(1600)])
+    truth = Qrels(np.zeros(2, int), np.array([1199, 1550]), np.ones(2, int), document_ids=ids)
+    vectors = {"query": np.ones((1, 1), np.float32), "document": documents}
+    run = {"q0": dict(zip(ids.tolist(), documents[:, 0].astype(float).tolist(), strict=True))}
+    judge = pytrec_eval.RelevanceEvaluator({"q0": {"d1199": 1, "d1550": 1}}, {"ndcg_cut.1000,1500", "recall.1500"})
+    expected = judge.evaluate(run)["q0"]
+    found = evaluators.evaluate("retrieval", truth, vectors, {"similarity": "dot", "metric": "ndcg_at_1500"})
+    assert found.value == pytest.approx(expected["ndcg_cut_1500"])
+    assert found.metrics["recall_at_1500"] == expected["recall_1500"] == 0.5
+    assert found.metrics["ndcg_at_1000"] == expected["ndcg_cut_1000"] == 0
+    assert found.outcomes["rank"].tolist() == [1200]
+    usual = evaluators.evaluate("retrieval", truth, vectors, {"similarity": "dot"})
+    assert usual.outcomes["rank"].tolist() == [-1]  # not among the first 1,000
 
 
 @pytest.mark.slow

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ import pytest
 import embark
 from embark import folder_task
 from embark.data.fetch import _load_listing
-from embark.evaluators import EVALUATORS
+from embark.registries import EVALUATORS
 from embark.run import NothingScored, Run, evaluate
 from embark.settings import load_settings
 from embark.types import Source, Task
@@ -89,10 +88,8 @@ def test_a5_a_run_without_failures_writes_no_log(tiny: embark.Encoder, pictures:
 def test_a5_a_bug_in_an_evaluator_costs_the_task(
     tiny: embark.Encoder, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = ModuleType("evaluator_with_a_bug")
-    module.__dict__.update(VERSION=1, evaluate=lambda truth, vectors, params: truth.no_such_field)
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setitem(EVALUATORS, "bug", module.__name__)
+    bug = replace(EVALUATORS["retrieval"], name="bug", evaluate=lambda truth, vectors, params: truth.no_such_field)
+    monkeypatch.setattr(EVALUATORS, "own", {**EVALUATORS.own, "bug": bug})
     retrieval, zeroshot = folder_task(pictures())
     run = evaluate(tiny, [replace(retrieval, evaluator="bug"), zeroshot])
     assert outcome(run) == (["PagesZeroShot"], ["PagesRetrieval"])

@@ -17,10 +17,10 @@ from embark.boards.leaderboards import ranked
 from embark.catalogue import UnknownName, group_values, listed
 from embark.data import readers
 from embark.data.fetch import Hub
-from embark.evaluators import EVALUATORS
 from embark.models import MODELS, find_card, known_models
 from embark.models.encoder import Encoder
 from embark.models.rendering import sketch
+from embark.registries import EVALUATORS
 from embark.results import Results, TaskResult
 from embark.results.table import Noted, Row, Score, Table, in_points
 from embark.results.task_rows import known_tasks

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from embark.catalogue import check_name
+from embark.catalogue import check_name, group_values
 from embark.data.readers import READERS, ReaderFacts, _table, reader_facts
 from embark.registries import EVALUATORS
 from embark.results.table import Noted, Row, Table
@@ -44,7 +44,7 @@ class Reference(Noted):
     rows: Mapping[str, tuple[str, ...]] | None = None
 
     def table(self) -> Table:
-        """One row for each column, option, parameter and measure; of all readers or evaluators, one row for each of them."""
+        """One row for each of its entries; of all readers or evaluators, one row for each of them."""
         if self.rows is not None:
             partners = "evaluators" if self.kind == "reader" else "readers"
             rows = tuple(Row((name, *cells)) for name, cells in self.rows.items())
@@ -54,7 +54,9 @@ class Reference(Noted):
 
 
 def reference(kind: Literal["reader", "evaluator"] = "reader", name: str | None = None) -> Reference:
-    """The columns and options of a reader, or the parameters and measures of an evaluator; without a name, all that there are."""
+    """The columns and options of a reader, or the parameters and measures of an evaluator; without a name, those that
+    there are.
+    """
     check_name("kind of reference", kind, ("reader", "evaluator"))
     if kind == "reader":
         return _reader(reader_facts(name)) if name else _readers()
@@ -93,20 +95,20 @@ def _reader_section(facts: ReaderFacts) -> list[str]:
 
 def _evaluator_section(evaluator: Evaluator) -> list[str]:
     params = _markdown(("parameter", *OPTION_HEADS[1:]), _options(evaluator.params))
-    measures = _markdown(("measure", "statistic"), [(f"`{name}`", how) for name, how in evaluator.measures.items()])
-    facts = " ".join(_evaluator_facts(evaluator)) + "\n"
+    by_statistic = group_values((how, f"`{name}`") for name, how in evaluator.measures.items())
+    measures = _markdown(("measures", "statistic"), [(", ".join(names), how) for how, names in by_statistic.items()])
+    facts = "\n".join(_evaluator_facts(evaluator)) + "\n"
     return [f"### Evaluator {evaluator.name}\n", _prose(evaluator.about), facts, *filter(None, [params]), measures]
 
 
 def _evaluator_facts(evaluator: Evaluator) -> tuple[str, ...]:
     """Sentences about the metric, the truth and the level of chance."""
     any_cutoff = any(name.endswith(AT_K) for name in evaluator.measures)
-    kinds = ", ".join(kind.__name__ for kind in evaluator.truth)
+    kinds = " or ".join(kind.__name__ for kind in evaluator.truth)
     chance = "depends on the data" if evaluator.chance is None else f"is {evaluator.chance:g}"
     return (
-        f"The metric of a row that names none is {evaluator.main}.",
-        *(("k is any whole number from 1.",) if any_cutoff else ()),
-        f"Its truth is {kinds}. Its score by chance {chance}.",
+        f"The metric of a row that names none is {evaluator.main}{', and k is any whole number from 1' * any_cutoff}.",
+        f"The truth is {kinds}. The score by chance {chance}.",
     )
 
 

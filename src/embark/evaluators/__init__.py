@@ -32,6 +32,11 @@ def full_params(kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
     return {**EVALUATORS[kind].preset, **params}
 
 
+def check(kind: str, params: Mapping[str, Any]) -> None:
+    """Raise an error for a parameter, value or metric that an evaluator does not know."""
+    EVALUATORS[kind].check(params)
+
+
 def check_tasks(tasks: Iterable[Task]) -> None:
     """Raise an error for a parameter or metric that a task's evaluator does not know, before a model is loaded.
 
@@ -53,8 +58,9 @@ def narrow(kind: str, truth: Truth, params: Mapping[str, Any]) -> tuple[Truth, d
 
 
 def check_measure(kind: str, truth: Truth, params: Mapping[str, Any]) -> None:
-    """Raise an error if the main measure has one value whatever the vectors are, and name those that tell something."""
+    """Raise an error if the main measure is unknown, or has one value whatever the vectors are."""
     evaluator = EVALUATORS[kind]
+    evaluator.check(params)
     if evaluator.constant is None or not (others := evaluator.constant(truth, params)):
         return
     value, possible = others

@@ -65,6 +65,8 @@ def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]
         memory = params.get("memory", MEMORY)
         # Two more than the measures need: a query's own document and its first result may be removed.
         if truth.repeated:
+            if _depth(params) > TOP:
+                raise EmbarkError(f"Several rows have one id, so rankings are {TOP:,} deep: lower the metric's cut-off.")
             ids, search = ids_of_rows(truth), search_of(params)
             rank, best = heap_ranks(queries, documents, *pairs, ids, similarity, search, memory)
         else:
@@ -96,8 +98,6 @@ def evaluate_lists(truth: Qrels, ranked: Array, documents: int, params: Mapping[
 
 def narrow(truth: Qrels, params: Mapping[str, Any]) -> tuple[Qrels, dict[str, Array]]:
     """The truth as it is, and a mask of the queries with judgements: only these are scored and need vectors."""
-    if truth.repeated and _depth(params) > TOP:
-        raise EmbarkError(f"Several rows have one id here, which are ranked {TOP:,} deep: choose a smaller cut-off.")
     if truth.query_ids is None:
         return truth, {}
     needed = np.zeros(len(truth.query_ids), bool)

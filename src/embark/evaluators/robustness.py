@@ -23,8 +23,9 @@ PARAMS = {
 
 def base(params: Mapping[str, Any]) -> tuple[Evaluator, dict[str, Any]]:
     """The evaluator that scores each condition, and its parameters."""
-    own = {name: value for name, value in params.items() if name not in PARAMS}
-    return EVALUATORS[str(params.get("base", "retrieval"))], own | {"metric": params.get("base_metric", "hit_rate_at_1")}
+    evaluator = EVALUATORS[str(params.get("base", "retrieval"))]
+    others = {name: value for name, value in params.items() if name not in PARAMS}
+    return evaluator, others | {"metric": params.get("base_metric", "hit_rate_at_1")}
 
 
 def evaluate(truth: Truth, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:

@@ -108,7 +108,7 @@ STS = Evaluator(
     measures={
         f"{kind}{statistic}": statistic
         for kind in ("", *(f"{kind}_" for kind in KINDS))
-        for statistic in ("spearman", "pearson")
+        for statistic in ("pearson", "spearman")
     },
     main="cosine_spearman",
     chance=0.0,

@@ -21,6 +21,7 @@ from embark.engine.ray import RayEngine
 from embark.engine.ray_cluster import Cluster
 from embark.models import Loading
 from embark.models.encoder import Encoder
+from embark.registries import EVALUATORS
 from embark.results import CannotSave, Results, TaskResult
 from embark.results.table import shown
 from embark.results.task_rows import remember
@@ -184,7 +185,7 @@ class Evaluation:
         """The tasks that a model can do; the others are reported before anything is embedded."""
         applicable = []
         for task in self.tasks:
-            if task.evaluator not in evaluators.EVALUATORS:
+            if task.evaluator not in EVALUATORS:
                 why = f"there is no evaluator '{task.evaluator}'"
                 self.run.skipped.append(Skipped(card.name, task.name, "not available", why))
             elif reason := self.bench.incompatibility(card, task):

@@ -348,7 +348,7 @@ def _sample(task: Task, data: Dataset) -> Dataset:
 
 def needed_items(task: Task, data: Dataset) -> Dataset:
     """The dataset without items that no score depends on; left-out queries are counted in its warnings."""
-    truth, needed = evaluators.narrow(task.evaluator, data.truth, {**task.params, "metric": task.metric})
+    truth, needed = evaluators.narrow(task.evaluator, data.truth, task.params)
     data = replace(data, truth=truth)
     unused = {side: np.flatnonzero(~mask).tolist() for side, mask in needed.items() if not mask.all()}
     if not unused:

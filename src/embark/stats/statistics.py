@@ -55,8 +55,8 @@ def check_score(scores: Scores) -> None:
     value = pushes(scores.statistic, scores.main, scores.outcomes).value
     if not np.isclose(value, scores.value, rtol=1e-5, atol=1e-6):
         raise EmbarkError(
-            f"The score '{scores.main}' is {scores.value:.6g}, but the statistic '{scores.statistic}' of its outcomes is "
-            f"{value:.6g}: its evaluator broke its contract (see embark.seams.Evaluator)."
+            f"The score '{scores.main}' is {scores.value:.6g}, but the statistic '{scores.statistic}' of its outcomes "
+            f"is {value:.6g}: its evaluator broke its contract (see embark.seams.Evaluator)."
         )
 
 

@@ -1,0 +1,150 @@
+"""The contract of an evaluator: what is declared and what is returned are checked, ours and a plug-in's alike."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from embark import evaluators
+from embark.evaluators.chance import chance
+from embark.registries import EVALUATORS
+from embark.seams import STATISTICS, Evaluator
+from embark.stats import statistics
+from embark.tasks import TASKS
+from embark.types import EmbarkError, Gold, Groups, Option, Scores
+
+GROUPS = Groups(np.array([0, 0, 1, 1]), ("a", "b"))
+VECTORS = {"item": np.eye(4, dtype=np.float32)}
+
+
+def half_right(truth: Groups, vectors: Any, params: Any) -> Scores:
+    right = np.array([1.0, 0.0, 1.0, 0.0])
+    return Scores({"share": 0.5}, "share", "item", np.arange(4), {"share": right})
+
+
+HALF = Evaluator("half", "Half of the items.", (Groups,), half_right, measures={"share": "mean"}, main="share")
+
+
+# ── what is declared ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", EVALUATORS.own)
+def test_the_name_in_the_registry_is_the_evaluators_own(name: str) -> None:
+    assert EVALUATORS[name].name == name
+    assert EVALUATORS[name].about
+
+
+def test_statistics_are_named_in_the_contract_as_they_are_computed() -> None:
+    assert set(STATISTICS) == set(statistics.STATISTICS)
+    assert all(name in str(Evaluator.__doc__) for name in STATISTICS)
+
+
+WRONG = {
+    "name": ({"name": ""}, "its name and 'about' must be texts"),
+    "truth": ({"truth": Groups}, "'truth' must be a tuple of these: Qrels, Classes"),
+    "kind": ({"truth": (Scores,)}, "'truth' must be a tuple of these: Qrels, Classes"),
+    "evaluate": ({"evaluate": "half"}, "'evaluate' must be a function"),
+    "version": ({"version": 1000}, "its version must be a whole number from 1 to 999, not 1000"),
+    "measures": ({"measures": ("share",)}, "'measures' must map names to statistics"),
+    "statistic": ({"measures": {"share": "median"}}, "'share' has the unknown statistic 'median'; known: mean, runs,"),
+    "cut-off": ({"measures": {"mrr_at_5": "mean"}}, "'mrr_at_5' has a fixed cut-off; state 'mrr_at_k'"),
+    "main": ({"main": "shares"}, "its main measure 'shares' is none of its measures: share"),
+    "params": ({"params": {"seed": int}}, "its parameter 'seed' must be an Option"),
+    "common": ({"params": {"metric": Option(str, "It.")}}, "parameter 'metric' must be an Option, and none of metric"),
+    "preset": (
+        {"params": {"seed": Option(int, "It.")}, "preset": {"seed": "7"}},
+        "it presets 'seed' to '7', which must be whole number",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_declaration_is_an_error_that_names_the_evaluator(case: str) -> None:
+    fields, problem = WRONG[case]
+    with pytest.raises(EmbarkError) as raised:
+        replace(HALF, **fields)
+    assert "is declared wrongly: " in str(raised.value)
+    assert problem in str(raised.value)
+    assert repr(fields.get("name", "half")) in str(raised.value)
+
+
+# ── metrics of rows ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_row_has_parameters_and_a_metric_that_its_evaluator_knows() -> None:
+    evaluators.check_tasks(TASKS.values())
+
+
+@pytest.mark.parametrize("metric", ["recall_at_2", "ndcg_at_7", "success_at_1", "map_at_123456", "accuracy"])
+def test_a_ranking_has_its_measures_at_any_cutoff(metric: str) -> None:
+    assert {EVALUATORS[kind].metric({"metric": metric}) for kind in ("retrieval", "choice")} == {metric}
+
+
+@pytest.mark.parametrize("metric", ["recall", "recall_at_0", "recall_at_k", "recall_at_-1", "recall_at_02", "auc_at_5"])
+@pytest.mark.parametrize("kind", ["retrieval", "choice"])
+def test_a_measure_that_a_ranking_lacks_is_refused_with_those_that_it_has(kind: str, metric: str) -> None:
+    with pytest.raises(EmbarkError) as raised:
+        evaluators.check(kind, {"metric": metric})
+    assert str(raised.value) == (
+        f"'{kind}' has no measure '{metric}'; it has ndcg_at_k, map_at_k, recall_at_k, precision_at_k, mrr_at_k, "
+        "hit_rate_at_k, success_at_k, accuracy (k is a whole number from 1)."
+    )
+
+
+def test_the_measure_below_a_robustness_task_is_checked_too() -> None:
+    evaluators.check("robustness", {"base": "choice", "base_metric": "mrr_at_4"})
+    with pytest.raises(EmbarkError, match="'choice' has no measure 'lrap'"):
+        evaluators.check("robustness", {"base": "choice", "base_metric": "lrap"})
+    with pytest.raises(EmbarkError, match=r"no evaluator named 'choise'\. Did you mean choice"):
+        evaluators.check("robustness", {"base": "choise"})
+
+
+# ── what is returned ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+BROKEN: dict[str, tuple[dict[str, Any], str]] = {
+    "main": ({"main": "accuracy"}, "the main measure is 'accuracy', not 'share'"),
+    "metrics": ({"metrics": {"accuracy": 0.5}}, r"metrics\['share'\] is missing or not finite"),
+    "finite": ({"metrics": {"share": np.nan}}, r"metrics\['share'\] is missing or not finite"),
+    "statistic": ({"statistic": "runs"}, "the statistic of 'share' is 'runs', not 'mean'"),
+    "outcomes": ({"outcomes": {"right": np.ones(4)}}, r"the statistic 'mean' needs outcomes\['share'\]"),
+    "length": ({"rows": np.arange(3)}, r"outcomes\['share'\] has 4 values for 3 rows"),
+    "unit": ({"unit": "query"}, r"the unit 'query' is no side of the data \(item\)"),
+    "rows": ({"rows": np.arange(1, 5)}, "rows are not positions among the 4 items of 'item'"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_scores_that_break_the_contract_are_refused(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fields, problem = BROKEN[case]
+    broken = replace(HALF, evaluate=lambda *given: replace(half_right(*given), **fields))
+    monkeypatch.setattr(EVALUATORS, "own", {**EVALUATORS.own, "half": broken})
+    with pytest.raises(EmbarkError, match=f"The evaluator 'half' broke its contract .*: {problem}"):
+        evaluators.evaluate("half", GROUPS, VECTORS, {})
+
+
+def test_a_score_that_its_outcomes_do_not_give_is_refused() -> None:
+    scores = half_right(GROUPS, VECTORS, {})
+    statistics.check_score(scores)
+    with pytest.raises(EmbarkError, match=r"'share' is 0\.6, but the statistic 'mean' of its outcomes is 0\.5"):
+        statistics.check_score(replace(scores, metrics={"share": 0.6}))
+
+
+def test_another_kind_of_truth_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(EVALUATORS, "own", {**EVALUATORS.own, "half": HALF})
+    gold = Gold(np.arange(2), np.arange(2), np.array([0.0, 1.0]))
+    with pytest.raises(EmbarkError, match="'half' scores data whose truth is Groups, not Gold"):
+        evaluators.evaluate("half", gold, VECTORS, {})
+
+
+def test_the_level_of_chance_that_is_declared_is_what_random_vectors_score() -> None:
+    """Those of the others depend on the data: rows state them."""
+    assert [name for name in EVALUATORS.own if EVALUATORS[name].chance is not None] == ["sts"]
+    assert EVALUATORS["sts"].chance == 0
+    rows = np.arange(2_000)
+    gold = Gold(rows, rows, np.random.default_rng(9).normal(size=len(rows)))
+    contents = {"left": rows, "right": rows + len(rows)}
+    for metric in EVALUATORS["sts"].measures:
+        assert chance("sts", gold, contents, {"metric": metric}, draws=2) == pytest.approx(0, abs=0.05)
