@@ -127,3 +127,76 @@ def test_nothing_is_looked_for_at_import(tmp_path: Path) -> None:
     folder = installed(tmp_path, "my_package", GOOD)
     done = run(folder, "import embark, embark.models, embark.tasks; print('my_package' in sys.modules)")
     assert done.stdout.strip() == "False"
+
+
+EVALUATOR = '''
+from dataclasses import replace
+
+import numpy as np
+from embark.evaluators.similarity import exact, whole
+from embark.plugins import Plugin
+from embark.seams import Evaluator
+from embark.tasks.pocket import TASKS
+from embark.types import Gold, Option, Scores
+
+
+def evaluate(truth, vectors, params):
+    left, right = whole(vectors["left"], "cosine"), whole(vectors["right"], "cosine")
+    similarity = (left[truth.left] * right[truth.right]).sum(axis=1)
+    alike = truth.score >= params.get("alike", np.median(truth.score))
+    agrees = (alike == (similarity >= np.median(similarity))).astype(float)
+    return Scores({"agreement": float(agrees.mean())}, "agreement", "left", truth.left, {"agreement": agrees})
+
+
+ALIKE = Evaluator(
+    "alike", "Whether pairs that people find alike are the nearer half.", (Gold,), evaluate,
+    measures={"agreement": "mean"}, main="agreement", version=7,
+    params={"alike": Option(float, "The score from which on a pair is alike (the median).")},
+)
+
+
+def plugin():
+    sts = next(task for task in TASKS if task.name == "PocketNameSTS")
+    task = replace(sts, name="MyPairs", family="Mine", evaluator="alike", metric="agreement")
+    return Plugin(evaluators=(ALIKE,), tasks=(task,))
+'''
+
+
+def test_an_evaluator_of_a_plug_in_scores_with_an_interval_and_is_shown(tmp_path: Path) -> None:
+    folder = installed(tmp_path, "my_package", EVALUATOR)
+    done = run(
+        folder,
+        "import embark\n"
+        "from dataclasses import replace\n"
+        "from embark.run.score import fingerprint_of\n"
+        "[result] = embark.evaluate('embark/pocket', 'MyPairs', show_progress=False).results\n"
+        "[record] = result.records\n"
+        "low, high = result.interval\n"
+        "assert 0.5 < low < result.score < high < 1, result\n"
+        "assert (record.metric, record.statistic) == ('agreement', 'mean')\n"
+        "difference = embark.compare('embark/pocket', 'embark/handmade', tasks='MyPairs') if 0 else None\n"
+        "print([entry.name for entry in embark.reference('evaluator', 'alike').entries])\n"
+        "print('alike' in embark.reference('evaluator').rows)\n"
+        "[task] = embark.get_tasks('MyPairs')\n"
+        "try:\n"
+        "    embark.evaluate('embark/pocket', replace(task, metric='agreements'), show_progress=False)\n"
+        "except embark.EmbarkError as error:\n"
+        "    print(error)\n",
+        "-W",
+        "error",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "['alike', 'agreement']",
+        "True",
+        "Task MyPairs cannot be scored. 'alike' has no measure 'agreements'; it has agreement.",
+    ]
+
+
+def test_an_evaluator_that_is_declared_wrongly_is_named_and_left_out(tmp_path: Path) -> None:
+    folder = installed(tmp_path, "my_package", EVALUATOR.replace('"mean"', '"median"'))
+    installed(folder, "second", f"{PLUGIN}(evaluators=('alike',))")
+    done = run(folder, "import embark; print('alike' in embark.evaluators.EVALUATORS)")
+    assert "The embark plug-in 'my_package': it is left out (EmbarkError: The evaluator 'alike' is declared" in done.stderr
+    assert "'agreement' has the unknown statistic 'median'; known: mean, runs, " in done.stderr
+    assert "The embark plug-in 'second': it is left out (TypeError: its evaluators are no tuple of Evaluator" in done.stderr

@@ -66,7 +66,7 @@ def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]
         # Two more than the measures need: a query's own document and its first result may be removed.
         if truth.repeated:
             if _depth(params) > TOP:
-                raise EmbarkError(f"Several rows have one id, so rankings are {TOP:,} deep: lower the metric's cut-off.")
+                raise EmbarkError(f"Several rows have one id, so rankings end at {TOP:,}: lower the metric's cut-off.")
             ids, search = ids_of_rows(truth), search_of(params)
             rank, best = heap_ranks(queries, documents, *pairs, ids, similarity, search, memory)
         else:
