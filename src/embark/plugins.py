@@ -1,4 +1,4 @@
-"""Plug-ins: packages that bring models, loader families, tasks and benchmarks of their own.
+"""Plug-ins: packages that bring models, loader families, tasks, benchmarks and evaluators of their own.
 
 A package names a function (or a `Plugin`) under the entry-point group "embark" in its pyproject.toml:
 

@@ -1,4 +1,4 @@
-"""The metric of a task: any cut-off is scored, and a measure that its evaluator lacks is refused before a model loads."""
+"""The metric of a task: any cut-off is scored, and an unknown measure is refused before a model is loaded."""
 
 from __future__ import annotations
 
