@@ -178,7 +178,8 @@ def test_an_evaluator_of_a_plug_in_scores_with_an_interval_and_is_shown(tmp_path
 def test_an_evaluator_that_is_declared_wrongly_is_named_and_left_out(tmp_path: Path) -> None:
     folder = installed(tmp_path, "my_package", EVALUATOR.replace('"mean"', '"median"'))
     installed(folder, "second", f"{PLUGIN}(evaluators=('alike',))")
-    done = run(folder, "import embark; print('alike' in embark.evaluators.EVALUATORS)")
+    done = run(folder, "from embark.registries import EVALUATORS; print('alike' in EVALUATORS)")
+    assert done.stdout.strip() == "False"
     assert "plug-in 'my_package': it is left out (EmbarkError: The evaluator 'alike' is declared wrongly" in done.stderr
     assert "'agreement' has the unknown statistic 'median'; known: mean, runs, " in done.stderr
     assert "plug-in 'second': it is left out (TypeError: its evaluators are no tuple of Evaluator" in done.stderr
