@@ -51,7 +51,7 @@ rankings = st.lists(
 )
 
 
-@given(st.sampled_from(RANKING) | st.text(min_size=1), st.none() | st.integers(1))
+@given(st.sampled_from(RANKING) | st.text(min_size=1), st.none() | st.integers(1, 999_999_999))
 def test_a_measure_parses_as_it_prints(name: str, cutoff: int | None) -> None:
     try:
         measure = Measure(name, cutoff)
@@ -73,6 +73,7 @@ def test_a_measure_prints_as_it_was_written(text: str) -> None:
     [
         ("accuracy", ("accuracy", None)), ("ndcg_at_7", ("ndcg", 7)), ("hit_rate_at_1000", ("hit_rate", 1000)),
         ("recall_at_0", ("recall_at_0", None)), ("recall_at_07", ("recall_at_07", None)), ("_at_3", ("_at_3", None)),
+        ("ndcg_at_999999999", ("ndcg", 999_999_999)), ("ndcg_at_1000000000", ("ndcg_at_1000000000", None)),
     ],
 )  # fmt: skip
 def test_a_cutoff_is_a_whole_number_from_1(text: str, measure: tuple[str, int | None]) -> None:
@@ -82,8 +83,9 @@ def test_a_cutoff_is_a_whole_number_from_1(text: str, measure: tuple[str, int | 
 def test_the_cutoff_of_a_metric_joins_those_that_every_ranking_has() -> None:
     assert cutoffs("recall_at_10") == cutoffs("accuracy") == CUTOFFS
     assert cutoffs("recall_at_7") == (1, 3, 5, 7, 10, 20, 100, 1000)
-    with pytest.raises(EmbarkError, match="The cut-off of 'ndcg' must be a whole number from 1, not 0"):
-        Measure("ndcg", 0)
+    for cutoff in (0, 1_000_000_000):
+        with pytest.raises(EmbarkError, match=f"The cut-off of 'ndcg' must be from 1 to 999,999,999, not {cutoff}"):
+            Measure("ndcg", cutoff)
 
 
 @given(rankings, st.integers(1, 1500))

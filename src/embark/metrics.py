@@ -16,7 +16,8 @@ from embark.types import Array, EmbarkError
 
 CUTOFFS = (1, 3, 5, 10, 20, 100, 1000)  # that every ranking is measured at
 RANKING = ("ndcg", "map", "recall", "precision", "mrr", "hit_rate", "success")  # measures of the first k of a ranking
-_AT_K = re.compile(r"(.+)_at_([1-9][0-9]*)", re.DOTALL)
+_DEEPEST = 999_999_999  # cut-off: no corpus is larger
+_AT_K = re.compile(r"(.+)_at_([1-9][0-9]{0,8})", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,8 @@ class Measure:
     cutoff: int | None = None
 
     def __post_init__(self) -> None:
-        if self.cutoff is not None and self.cutoff < 1:
-            raise EmbarkError(f"The cut-off of '{self.name}' must be a whole number from 1, not {self.cutoff}.")
+        if self.cutoff is not None and not 1 <= self.cutoff <= _DEEPEST:
+            raise EmbarkError(f"The cut-off of '{self.name}' must be from 1 to {_DEEPEST:,}, not {self.cutoff}.")
         if self.cutoff is None and _AT_K.fullmatch(self.name):
             raise EmbarkError(f"'{self.name}' has a cut-off: use Measure.parse.")
 
