@@ -212,8 +212,8 @@ def _check_options(task: Task) -> Task:
         subset = name.partition(":")[2]
         if subset and subset not in task.subsets:
             raise _InvalidField(str(UnknownName(f"subset of {task.name}", subset, task.subsets)), "instructions", name)
-    served = readers.reader_facts(task.reader).evaluators
-    if served and task.evaluator not in served:
+    served = READERS[task.reader].evaluators
+    if task.evaluator not in served:
         raise _InvalidField(f"'{task.reader}' serves {', '.join(served)}, not '{task.evaluator}'", "reader")
     return task
 
