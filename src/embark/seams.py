@@ -89,7 +89,8 @@ class Reader:
         """A text for each declaration that cannot be used."""
         if not (isinstance(self.name, str) and self.name.strip() and isinstance(self.about, str)):
             yield "its `name` and `about` must be texts"
-        for name, hook in {"read": self.read, "require": self.require, "external_state": self.external_state}.items():
+        hooks = {"read": self.read, "require": self.require, "external_state": self.external_state}
+        for name, hook in {**hooks, "read_unlabeled": self.read_unlabeled or self.read}.items():
             if not callable(hook):
                 yield f"its `{name}` must be a function, not {hook!r}"
         if not isinstance(self.files, Files):
@@ -98,7 +99,7 @@ class Reader:
             yield f"its `evaluators` must be a tuple of names, as in (\"retrieval\",), not {self.evaluators!r}"
         if type(self.version) is not int or self.version < 1:
             yield f"its `version` must be a whole number from 1, not {self.version!r}"
-        if not (isinstance(self.columns, Mapping) and _names(tuple(self.columns)) and _names((*self.columns.values(),))):
+        if not (isinstance(self.columns, Mapping) and _names((*self.columns, *self.columns.values()))):
             yield f"its `columns` must map roles to texts, not {self.columns!r}"
         options = {} if self.options is None else self.options
         if not (isinstance(options, Mapping) and all(isinstance(option, Option) for option in options.values())):

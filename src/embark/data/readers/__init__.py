@@ -6,13 +6,15 @@ A reader is a value (`embark.seams.Reader`) in `READERS`; its module is imported
     reading       the items and truth of a split and subset, checked
     folder_state  the content of a task's folder, as its revision
     _files        the files of readers of tables: `TABLES`
-    _table        what readers of tables share: rows, selected, as items
+    _table        what readers of tables share: rows, selected, as items (`open_table`)
 
 The other modules are readers, and `_mmeb` is shared by those of MMEB.
 """
 
 from embark.data.readers._errors import UnexpectedData
 from embark.data.readers._files import TABLES, TableFiles, has_column
+from embark.data.readers._table import OPTIONS as TABLE_OPTIONS
+from embark.data.readers._table import open_table
 from embark.data.readers.folder_state import check_state, content_revision
 from embark.data.readers.reading import read, read_unlabeled
 from embark.data.readers.registry import (
@@ -33,7 +35,8 @@ from embark.data.readers.registry import (
 )
 
 __all__ = [
-    "READERS", "TABLES", "NotNamed", "TableFiles", "UnexpectedData", "check_options", "check_state",
-    "content_revision", "external_state", "has_column", "listed_classes", "needed_files", "options", "path_options",
-    "read", "read_unlabeled", "require", "require_named", "sources", "stored_columns", "tables", "version",
+    "READERS", "TABLES", "TABLE_OPTIONS", "NotNamed", "TableFiles", "UnexpectedData", "check_options", "check_state",
+    "content_revision", "external_state", "has_column", "listed_classes", "needed_files", "open_table", "options",
+    "path_options", "read", "read_unlabeled", "require", "require_named", "sources", "stored_columns", "tables",
+    "version",
 ]  # fmt: skip

@@ -94,6 +94,6 @@ def with_tables(tables: Callable[[Task, Hub], list[TableFiles]]) -> Files:
     return replace(TABLES, needed=needed, tables=tables)
 
 
-# The files of readers of tables, unless they say otherwise; and of those whose tables have other columns than the row's.
+# The files of readers of tables; and of those whose tables have other columns than the row names.
 TABLES = Files(needed_files, tables, stored_columns=named_columns)
 NO_TABLES = replace(TABLES, tables=lambda task, hub: [])

@@ -18,8 +18,7 @@ from embark.data import readers
 from embark.data.fetch import Hub, files_below
 from embark.data.formats import Parquet, is_media
 from embark.data.layout import media_kind
-from embark.data.readers import _files
-from embark.data.readers._files import TableFiles, with_tables
+from embark.data.readers._files import TABLES, TableFiles, with_tables
 from embark.data.readers._table import OPTIONS, OUTSIDE, as_list, first_few
 from embark.data.rows import Rows, open_files, split_files
 from embark.data.sibling_files import ALLOW
@@ -123,7 +122,7 @@ def read_folder(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
 
 def tables(task: Task, hub: Hub) -> list[TableFiles]:
     """The tables of such a row."""
-    return _files.tables(_row_of_tables(task), hub)
+    return list(TABLES.tables(_row_of_tables(task), hub))
 
 
 def _row_of_tables(task: Task) -> Task:

@@ -17,7 +17,7 @@ from embark.data.readers._table import first_few
 from embark.data.rows import Rows
 from embark.types import EmbarkError, Item, Media, Task
 
-TABLES = (  # of the five classifications: the query table of a sample, else all of a dataset
+CLASSIFICATION_TABLES = (  # of the five classifications: the query table of a sample, else all of a dataset
     "eval/query.parquet",
     "query_eval.parquet",
     "query_test.parquet",
@@ -43,7 +43,7 @@ def classification(task: Task, split: str, hub: Hub, corpus: Corpus) -> Iterator
     With the option pool="ids", as in the public code, also among the digits of class numbers that no row has.
     """
     folder = _open_folder(task, hub)
-    rows = folder.table(*TABLES)
+    rows = folder.table(*CLASSIFICATION_TABLES)
     labels = _labels(rows)
     pool = _numbered_names(rows, labels) if task.options.get("pool") == "ids" else sorted(set(labels))
     names = [corpus.add(name, partial(items.text, name)) for name in pool]

@@ -170,4 +170,4 @@ def _with_base(task: Task) -> list[Reader]:
     """The reader of a task, and the one that an option of the row names as its base."""
     reader = READERS[task.reader]
     base = task.options.get(reader.base_option)
-    return [reader, READERS[base]] if base in READERS else [reader]
+    return [reader, READERS[base]] if isinstance(base, str) and base in READERS else [reader]
