@@ -96,7 +96,7 @@ class Reader:
         if not isinstance(self.files, Files):
             yield f"its `files` must be a value of embark.seams.Files, not {self.files!r}"
         if not (self.evaluators and _names(self.evaluators)):
-            yield f"its `evaluators` must be a tuple of names, as in (\"retrieval\",), not {self.evaluators!r}"
+            yield f'its `evaluators` must be a tuple of names, as in ("retrieval",), not {self.evaluators!r}'
         if type(self.version) is not int or self.version < 1:
             yield f"its `version` must be a whole number from 1, not {self.version!r}"
         if not (isinstance(self.columns, Mapping) and _names((*self.columns, *self.columns.values()))):

@@ -166,7 +166,7 @@ def _task(file: Path, number: int, table: Any, allow_outside: bool) -> Task:
         if not allow_outside:
             for changes in ({}, *row.variants.values()):
                 _check_paths(file, replace(row, **changes))
-        elif "folder" in (row.reader, row.options.get("reader")) or OUTSIDE in (readers.options(row) or ()):
+        elif OUTSIDE in (readers.options(row) or ()):
             row = replace(row, options={**row.options, OUTSIDE: True})
         return _with_revision(row)
     except _InvalidField as error:
