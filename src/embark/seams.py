@@ -89,12 +89,14 @@ class Reader:
         """A text for each declaration that cannot be used."""
         if not (isinstance(self.name, str) and self.name.strip() and isinstance(self.about, str)):
             yield "its `name` and `about` must be texts"
-        hooks = {"read": self.read, "require": self.require, "external_state": self.external_state}
-        for name, hook in {**hooks, "read_unlabeled": self.read_unlabeled or self.read}.items():
-            if not callable(hook):
-                yield f"its `{name}` must be a function, not {hook!r}"
         if not isinstance(self.files, Files):
             yield f"its `files` must be a value of embark.seams.Files, not {self.files!r}"
+        hooks: dict[str, object] = {f"files.{name}": hook for name, hook in vars(self.files).items()}
+        hooks |= {"read": self.read, "read_unlabeled": self.read_unlabeled or self.read}
+        hooks |= {"require": self.require, "external_state": self.external_state}
+        for name, hook in hooks.items():
+            if not callable(hook):
+                yield f"its `{name}` must be a function, not {hook!r}"
         if not (self.evaluators and _names(self.evaluators)):
             yield f'its `evaluators` must be a tuple of names, as in ("retrieval",), not {self.evaluators!r}'
         if type(self.version) is not int or self.version < 1:

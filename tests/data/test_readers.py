@@ -34,6 +34,7 @@ def test_a_reader_serves_evaluators_that_exist_and_says_what_it_reads(name: str)
         ("external_state", "", "its `external_state` must be a function"),
         ("read_unlabeled", 1, "its `read_unlabeled` must be a function"),
         ("files", None, "its `files` must be a value of embark.seams.Files, not None"),
+        ("files", Files(None), "its `files.needed` must be a function, not None"),  # type: ignore[arg-type]
         ("evaluators", "sts", "its `evaluators` must be a tuple of names, as in \\(\"retrieval\",\\), not 'sts'"),
         ("evaluators", (), "its `evaluators` must be a tuple of names"),
         ("version", 0, "its `version` must be a whole number from 1, not 0"),
