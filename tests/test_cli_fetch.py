@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,9 @@ import embark
 from embark.cli import app
 from embark.data import readers
 from embark.data.fetch import Hub
+from embark.data.readers import registry
 from embark.data.rows import open_rows
+from embark.seams import Reader
 from embark.tasks import TASKS
 from embark.types import Classes, Dataset, EmbarkError, Item, Side, Source, Task, Text
 from hub import FakeHub, client, parquet, png
@@ -29,7 +30,6 @@ FILES = {
     "data/train-00000-of-00001.parquet": parquet({"image": [png("green")] * 9, "label": [0] * 9}),
     "templates.txt": "a page of {}\n",
 }
-VERSION = 1
 
 
 def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
@@ -50,8 +50,8 @@ def task(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> Task:
         "Pages", "Test", "zeroshot", "test-pages", Source(ID, sha), "accuracy", "Zero-shot", ("text", "image"),
         options={"files": ("templates.txt",)}, rows={"test": 3},
     )  # fmt: skip
-    monkeypatch.setitem(readers.READERS, "test-pages", f"{__name__}:read")
-    monkeypatch.setattr(readers, "_module", lambda name: sys.modules[__name__])
+    reader = Reader("test-pages", "Pictures with labels.", read, evaluators=("zeroshot",), files=readers.TABLES)
+    monkeypatch.setitem(registry.OWN, "test-pages", reader)
     monkeypatch.setitem(TASKS._values, made.name, made)
     return made
 

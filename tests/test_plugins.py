@@ -53,6 +53,66 @@ def test_a_plug_in_brings_models_families_tasks_and_benchmarks(tmp_path: Path) -
     assert "me/bytes" in done.stdout
 
 
+READER = re.findall(
+    r"`my_readers.py`:\n\n```py\n(.*?)```", DOCS.with_name("data.md").read_text(encoding="utf-8"), flags=re.S
+)[0]
+ROW = """
+[[task]]
+name = "Own"
+evaluator = "choice"
+reader = "triplets"
+modalities = ["text"]
+columns = { query = "query", near = "near", far = "far" }
+source = { id = "triplets" }
+"""
+
+
+def test_a_plug_in_brings_a_reader_and_rows_of_it(tmp_path: Path) -> None:
+    folder = installed(tmp_path, "my_readers", READER)
+    (folder / "triplets").mkdir()
+    (folder / "triplets" / "test.csv").write_text("query,near,far\nred apple,apple,car\nfast car,car,apple\n")
+    (folder / "own.toml").write_text(ROW)
+    (folder / "wrong.toml").write_text(ROW.replace("choice", "sts") + "metric = 'cosine_spearman'\n")
+    (folder / "odd.toml").write_text(ROW + "options = { order = 1 }\n")
+    done = run(
+        folder,
+        "import embark\n"
+        "from embark.data.readers import READERS\n"
+        f"folder = {str(folder)!r}\n"
+        "tasks = ['Triplets', *embark.load_tasks(folder + '/own.toml')]\n"
+        "run = embark.evaluate('embark/pocket', tasks, show_progress=False)\n"
+        "print(*(result.task for result in run.results), run.skipped)\n"
+        "print(READERS['triplets'].version, 'triplets' in embark.reference('reader').rows)\n"
+        "print(embark.reference('reader', 'triplets').table())\n"
+        "for name in ('wrong', 'odd'):\n"
+        "    try:\n"
+        "        embark.load_tasks(f'{folder}/{name}.toml')\n"
+        "    except embark.EmbarkError as error:\n"
+        "        print(error)\n",
+        "-W",
+        "error",
+        allowed="my-readers",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Triplets Own []" in done.stdout
+    assert "1 True" in done.stdout
+    assert re.search("column +near +the nearer texts", done.stdout)
+    assert "'triplets' serves choice, not 'sts'" in done.stdout
+    assert "There is no option of 'triplets' named 'order'" in done.stdout
+
+
+def test_a_reader_of_a_plug_in_takes_no_name_of_ours(tmp_path: Path) -> None:
+    folder = installed(tmp_path, "my_readers", READER.replace('"triplets",\n    "Three', '"paired",\n    "Three'))
+    (folder / "triplets").mkdir()
+    done = run(
+        folder,
+        "from embark.data.readers import READERS; print(len(list(READERS)), READERS['paired'].version)",
+        allowed="my-readers",
+    )
+    assert done.stdout.strip() == "46 2", done.stderr
+    assert "its reader 'paired' is left out: there is one of that name already" in done.stderr
+
+
 BROKEN = {
     "missing": ("import nothing_of_that_name", "ModuleNotFoundError: No module named 'nothing_of_that_name'"),
     "raises": ("def plugin(): raise RuntimeError('out of order')", "RuntimeError: out of order"),
@@ -66,6 +126,11 @@ BROKEN = {
     "tasks": (f"{PLUGIN}(tasks=ModelCard('me/x', '1', 'x', ()))", "TypeError: its tasks are no tuple of Task"),
     "nothing": (f"{PLUGIN}(benchmarks=None)", "TypeError: its benchmarks are no tuple of Benchmark"),
     "pair": (f"{PLUGIN}(loaders=('x', 'm:f'))", "TypeError: its loaders are no mapping"),
+    "readers": (f"{PLUGIN}(readers=('mine',))", "TypeError: its readers are no tuple of Reader"),
+    "evaluators": (
+        f"{PLUGIN}; from embark.seams import Files, Reader; Reader('mine', '', print, 'choice', Files())",
+        "EmbarkError: Reader 'mine': its `evaluators` must be a tuple of names",
+    ),
     "function": (f"{PLUGIN}(loaders={{'x': print}})", "TypeError: its loader 'x' is neither"),
 }
 

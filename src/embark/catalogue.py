@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pkgutil import resolve_name
-from typing import Generic, TypeVar, cast
+from typing import Generic, Protocol, TypeVar
 
 from embark.types import EmbarkError
 
@@ -15,6 +15,16 @@ T = TypeVar("T")
 K = TypeVar("K")
 V = TypeVar("V")
 FEW = 12  # names that a message can list
+
+
+class Named(Protocol):
+    """A value that has a name."""
+
+    @property
+    def name(self) -> str: ...
+
+
+N = TypeVar("N", bound=Named)
 
 
 class UnknownName(EmbarkError, KeyError):
@@ -96,29 +106,32 @@ class Catalogue(Mapping[str, T], Generic[T]):
         return [self._values[name] for name in names]
 
 
-class Registry(Mapping[str, T], Generic[T]):
+class Registry(Mapping[str, N], Generic[N]):
     """Name → value, of ours and of plug-ins. A value may be "module:NAME", which is imported when it is asked for.
 
     `added` returns the values of plug-ins; it is called when a name is not one of ours, or when all are listed.
     """
 
     def __init__(
-        self, what: str, own: Mapping[str, T | str], added: Callable[[], Mapping[str, T]], hint: str = ""
+        self, what: str, own: Mapping[str, N | str], added: Callable[[], Mapping[str, N]], hint: str = ""
     ) -> None:
         self.what = what
         self.hint = hint
         self.own = own
         self._added = added
 
-    def __getitem__(self, name: str) -> T:
-        if name in self.own:
-            value = self.own[name]
-            return cast(T, resolve_name(value)) if isinstance(value, str) else value
+    def __getitem__(self, name: str) -> N:
         check_name(self.what, name, self, self.hint)
-        return self._added()[name]
+        if name not in self.own:
+            return self._added()[name]
+        stated = self.own[name]
+        value: N = resolve_name(stated) if isinstance(stated, str) else stated
+        if value.name != name:
+            raise EmbarkError(f"The registry has {stated} as the {self.what} '{name}', and its name is '{value.name}'.")
+        return value
 
     def __contains__(self, name: object) -> bool:
-        return name in self.own or name in self._added()
+        return isinstance(name, str) and (name in self.own or name in self._added())
 
     def __iter__(self) -> Iterator[str]:
         return iter((*self.own, *self._added()))

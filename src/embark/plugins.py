@@ -21,7 +21,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
-from embark.catalogue import Registry
+from embark.catalogue import N, Registry
 from embark.seams import Evaluator, Reader
 from embark.settings import allowed_plugins
 from embark.types import Benchmark, EmbarkError, ModelCard, Task
@@ -61,11 +61,11 @@ def with_plugins(own: Iterable[T], kind: str, name: Callable[[T], str]) -> Itera
     yield from _added("row", own_names, lambda added: [(name(row), row) for row in getattr(added, kind)]).values()
 
 
-def registry(what: str, own: Mapping[str, T | str], kind: str, hint: str = "") -> Registry[T]:
+def registry(what: str, own: Mapping[str, N | str], kind: str, hint: str = "") -> Registry[N]:
     """The registry of a seam: our values by name, then those that plug-ins add as their field `kind`."""
 
     @cache
-    def added() -> dict[str, T]:
+    def added() -> dict[str, N]:
         return _added(what, own, lambda plugin: [(value.name, value) for value in getattr(plugin, kind)])
 
     return Registry(what, own, added, hint)
@@ -123,7 +123,7 @@ def _load() -> dict[str, Plugin]:
     return out
 
 
-ROWS = {"cards": ModelCard, "tasks": Task, "benchmarks": Benchmark, "evaluators": Evaluator}
+ROWS = {"cards": ModelCard, "tasks": Task, "benchmarks": Benchmark, "readers": Reader, "evaluators": Evaluator}
 
 
 def _check(plugin: Plugin) -> None:

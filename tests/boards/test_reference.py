@@ -14,13 +14,14 @@ from typer.testing import CliRunner
 import embark
 from embark.boards.reference import page
 from embark.cli import app
-from embark.data.readers import READERS, _table, reader_facts
+from embark.data.readers import READERS, _table
+from embark.data.readers.registry import OWN as OWN_READERS
 from embark.registries import EVALUATORS
 from embark.seams import COMMON_PARAMS
 from embark.tasks import TASKS
 
 DOCS = Path(__file__).parents[2] / "docs"
-OWN = [name for name in READERS if reader_facts(name).own]
+OWN = [name for name, reader in READERS.items() if reader.own]
 
 
 def printed(*words: str) -> str:
@@ -32,7 +33,7 @@ def printed(*words: str) -> str:
 def test_14_10_options_of_readers_are_shown_from_the_registry() -> None:
     """`subset_is`, `where` and the reader's own ones, with their values; without a name, all readers."""
     shown = printed("show", "--reader", "paired")
-    for name, option in reader_facts("paired").options.items():
+    for name, option in (READERS["paired"].options or {}).items():
         assert re.search(rf"^option +{name} +{re.escape(option.values)} +{re.escape(option.about)}", shown, re.M)
     assert re.search("^column +image ", shown, re.M)
     listed = printed("show", "--reader")
@@ -40,7 +41,7 @@ def test_14_10_options_of_readers_are_shown_from_the_registry() -> None:
     rows = json.loads(printed("show", "--reader", "paired", "--format", "json"))
     assert {row["name"] for row in rows["rows"]} >= {"where", "subset_is", "query"}
     reference = embark.reference("reader", "paired")
-    assert [entry.name for entry in reference.entries if entry.part == "option"] == [*reader_facts("paired").options]
+    assert [entry.name for entry in reference.entries if entry.part == "option"] == [*(READERS["paired"].options or {})]
 
 
 def test_14_10_parameters_of_evaluators_are_shown_from_the_registry() -> None:
@@ -58,14 +59,18 @@ def test_14_10_the_page_is_made_of_the_registry() -> None:
     assert (DOCS / "readers.md").read_text(encoding="utf-8") == page() + "\n", "run `make docs`"
 
 
+def _module(reader: str) -> str:
+    return str(OWN_READERS[reader]).partition(":")[0]
+
+
 @pytest.mark.parametrize("reader", OWN)
 def test_readers_declare_every_option_that_they_read(reader: str) -> None:
-    module = import_module(READERS[reader].split(":")[0])
+    module = import_module(_module(reader))
     source = inspect.getsource(module) + inspect.getsource(_table)
     read = set(re.findall(r'options(?:\.get\(|\[)"(\w+)"', source))
     shared = {"train", "corpus", "configs", "files"}  # `_table` reads them for the readers that have them
-    of_module = [name for name in OWN if READERS[name].startswith(f"{module.__name__}:")]
-    declared = {option for name in of_module for option in reader_facts(name).options}
+    of_module = [name for name in OWN if _module(name) == module.__name__]
+    declared = {option for name in of_module for option in READERS[name].options or ()}
     assert read - shared <= declared | {*_table.OPTIONS}
 
 
@@ -79,7 +84,7 @@ def test_evaluators_declare_every_parameter_that_they_read(kind: str) -> None:
 def test_every_row_has_values_that_its_reader_accepts() -> None:
     """Rows of MMEB state facts about their data besides options of `beir`: only what is declared is looked at."""
     for task in TASKS.values():
-        declared = reader_facts(task.reader).options
+        declared = READERS[task.reader].options or {}
         for name, value in task.options.items():
             assert name not in declared or declared[name].accepts(value), (task.name, name, value)
 

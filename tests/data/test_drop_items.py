@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embark.data import items
+from embark.data.consistency import problems
 from embark.data.drop_items import sample, without
-from embark.data.readers import _problems
 from embark.types import Classes, Dataset, EmbarkError, Gold, Groups, Matches, Qrels, Side, Split, Truth
 
 ROLES: dict[type[Any], tuple[str, ...]] = {
@@ -81,7 +81,7 @@ def test_what_is_left_is_what_did_not_mention_the_dropped(case: tuple[Dataset, d
     gone = {data.sides[role].ids[at] for role, positions in dropped.items() for at in positions}
     left = without(data, dropped)
     expected = ("is empty", "2 classes")  # the labels here are positions
-    assert not [problem for problem in _problems(left) if not any(part in problem for part in expected)]
+    assert not [problem for problem in problems(left) if not any(part in problem for part in expected)]
     assert all(set(kept.ids).isdisjoint(gone) for kept in left.sides.values())
     assert sum(map(len, left.sides.values())) == sum(map(len, data.sides.values())) - len(gone)
     assert named(left) == {row for row in named(data) if gone.isdisjoint(row)}
@@ -108,7 +108,7 @@ def test_14_11_a_sample_keeps_sides_and_truth_agreed(made: tuple[Dataset, dict[s
     data, _ = made
     part, size = sample(data, most)
     # Where nothing is judged there is nothing to draw; class numbers are out of range on purpose here.
-    assert not [problem for problem in _problems(part) if "is empty" not in problem and "classes" not in problem]
+    assert not [problem for problem in problems(part) if "is empty" not in problem and "classes" not in problem]
     if isinstance(data.truth, Matches | Gold):
         table = [getattr(part.truth, spec.name) for spec in fields(part.truth)]
         assert {len(column) for column in table} == {min(most, size)}

@@ -15,6 +15,7 @@ from PIL import Image
 
 from embark.catalogue import UnknownName
 from embark.data import drawing, emoji, items, readers
+from embark.data.readers import pocket
 from embark.tasks.pocket import BENCHMARKS, LANGUAGES, SOURCE, TASKS
 from embark.types import Classes, Dataset, EmbarkError, Gold, Groups, Matches, Qrels, Side, Split, Task
 from hub import client
@@ -281,7 +282,8 @@ def test_inconsistent_data_is_refused(
     monkeypatch: pytest.MonkeyPatch, ids: tuple[str, ...], labels: list[int], message: str
 ) -> None:
     wrong = Dataset({"item": Side(ids, (items.text("x"), items.text("y")))}, Groups(np.array(labels), ("n",)))
-    monkeypatch.setattr("embark.data.readers.pocket.groups", lambda task, split, subset, hub: wrong)
+    reader = replace(pocket.GROUPS, read=lambda task, split, subset, hub: wrong)
+    monkeypatch.setattr(pocket, "GROUPS", reader)
     with pytest.raises(EmbarkError, match=message):
         read("PocketGroupClustering")
 
@@ -292,6 +294,7 @@ def test_indices_out_of_bounds_are_refused(
 ) -> None:
     one = Side(("a",), (items.text("x"),))
     wrong = Dataset({"query": one, "document": one}, Qrels(np.array([0]), np.array(document), np.ones(1)))
-    monkeypatch.setattr("embark.data.readers.pocket.names", lambda task, split, subset, hub: wrong)
+    reader = replace(pocket.NAMES, read=lambda task, split, subset, hub: wrong)
+    monkeypatch.setattr(pocket, "NAMES", reader)
     with pytest.raises(EmbarkError, match=message):
         read("PocketNameToImage")

@@ -186,7 +186,7 @@ OUTER = "except Exception as error:\n            done ="
 INNER = "except Exception as error:\n            if isinstance(self.encoder, Billed)"
 STREAM = "run/model_stream.py"
 NUMBERS = "if len(invalid := np.flatnonzero(np.isnan(floats))):"
-CHECKED = "data/readers/__init__.py"
+CHECKED = "data/consistency.py"
 FINITE = Edit(CHECKED, "np.argwhere(~np.isfinite(values))[:1]", "np.empty((0, 1), int)")
 CLASSES = Edit(CHECKED, "outside = np.flatnonzero((values < 0) | (values >= len(classes)))", "outside = []")
 RESULT_ERRORS = "except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:"
@@ -446,7 +446,7 @@ PROTECTIONS = (
         "self.forget(id, revision)\n                same_name", "same_name",
     ),
     Removal(
-        "test_a6_after_a_list_that_lacks_a_table_an_honest_hub_works", "data/readers/__init__.py",
+        "test_a6_after_a_list_that_lacks_a_table_an_honest_hub_works", "data/readers/_errors.py",
         "hub.forget(task.source.id, task.source.revision)", "pass",
     ),
     Removal(
@@ -490,7 +490,7 @@ PROTECTIONS = (
     Removal("test_a7_whatever_reader_made_it_a_truth_is_checked", *FINITE),
     Removal("test_a7_whatever_reader_made_it_a_truth_is_checked", *CLASSES),
     Removal(
-        "test_a7_whatever_reader_made_it_a_truth_is_checked", "data/readers/__init__.py",
+        "test_a7_whatever_reader_made_it_a_truth_is_checked", CHECKED,
         "return [] if values.shape[1] == len(classes) else", "return [] if True else",
     ),
     # ── C: secrets, places, streams ──────────────────────────────────────────────────────────────────────────────────

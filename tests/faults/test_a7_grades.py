@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embark.data import readers
+from embark.data.consistency import problems
 from embark.types import Classes, Dataset, EmbarkError, Gold, Groups, Qrels, Side, Truth
 from tables import Make
 
@@ -73,4 +73,4 @@ SIDE = Side(("a", "b"), ("a", "b"))  # type: ignore[arg-type]
 )
 def test_a7_whatever_reader_made_it_a_truth_is_checked(truth: Truth, problem: str) -> None:
     sides = dict.fromkeys(("query", "document", "left", "right", "item", "prompt"), SIDE)
-    assert list(readers._problems(Dataset(sides, truth))) == [problem]
+    assert list(problems(Dataset(sides, truth))) == [problem]

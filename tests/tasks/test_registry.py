@@ -8,8 +8,6 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
-from fnmatch import fnmatchcase
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -31,21 +29,6 @@ SIDES = {
     "clustering": {"item"},
     "pairs": {"image", "text"},
     "sts": {"left", "right"},
-}
-# Reader → the kinds that it makes datasets of.
-SERVES = {
-    "pocket-*": set(SIDES),
-    "ark": {"retrieval"},
-    "mmeb-*": {"retrieval", "choice"},
-    "omniset": {"choice"},
-    "labelled": {"probe", "multilabel", "clustering", "zeroshot"},
-    "beir": {"retrieval", "choice", "pairs"},
-    "paired": {"retrieval"},
-    "question": {"choice"},
-    "captions": {"pairs"},
-    "rendered-sts": {"sts"},
-    "webdataset-zeroshot": {"zeroshot"},
-    "webdataset-relation": {"pairs"},
 }
 ROWS = every(TASKS.values())
 
@@ -80,14 +63,12 @@ def test_rows_are_valid(task: Task) -> None:
 
 @ROWS
 def test_readers_exist(task: Task) -> None:
-    module, function = READERS[task.reader].split(":")
-    assert callable(getattr(import_module(module), function))
+    assert callable(READERS[task.reader].read)
 
 
 @ROWS
 def test_readers_serve_their_evaluators(task: Task) -> None:
-    evaluator = str(task.params["base"]) if task.evaluator == "robustness" else task.evaluator
-    assert any(evaluator in kinds for name, kinds in SERVES.items() if fnmatchcase(task.reader, name))
+    assert task.evaluator in READERS[task.reader].evaluators
 
 
 def test_lists_beside_the_tables_are_all_used() -> None:

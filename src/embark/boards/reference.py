@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from embark.catalogue import check_name, group_values
-from embark.data.readers import READERS, ReaderFacts, _table, reader_facts
+from embark.data.readers import READERS, _table
 from embark.registries import EVALUATORS
 from embark.results.table import Noted, Row, Table
-from embark.seams import AT_K, Evaluator
+from embark.seams import AT_K, Evaluator, Reader
 from embark.types import Option
 
 PAGE = """\
@@ -59,15 +59,14 @@ def reference(kind: Literal["reader", "evaluator"] = "reader", name: str | None 
     """
     check_name("kind of reference", kind, ("reader", "evaluator"))
     if kind == "reader":
-        return _reader(reader_facts(name)) if name else _readers()
+        return _reader(READERS[name]) if name else _readers()
     return _evaluator(name) if name else _evaluators()
 
 
 def page() -> str:
     """The text of docs/readers.md: every reader for own data, and every evaluator."""
-    facts = [reader_facts(name) for name in READERS]
-    own = [reader for reader in facts if reader.own]
-    others = [reader for reader in facts if not reader.own]
+    own = [reader for reader in READERS.values() if reader.own]
+    others = [reader for reader in READERS.values() if not reader.own]
     summaries = [(f"`{reader.name}`", ", ".join(reader.evaluators), _first(reader.about)) for reader in own]
     return "\n".join(
         [
@@ -86,11 +85,11 @@ def page() -> str:
     ).rstrip("\n")
 
 
-def _reader_section(facts: ReaderFacts) -> list[str]:
-    columns = [(f"`{name}`", about) for name, about in facts.columns.items()]
-    own = {name: option for name, option in facts.options.items() if _table.OPTIONS.get(name) != option}
+def _reader_section(reader: Reader) -> list[str]:
+    columns = [(f"`{name}`", about) for name, about in reader.columns.items()]
+    own = {name: option for name, option in (reader.options or {}).items() if _table.OPTIONS.get(name) != option}
     tables = (_markdown(("column", "holds"), columns), _markdown(OPTION_HEADS, _options(own)))
-    return [f"### {facts.name}\n", _prose(facts.about), *filter(None, tables)]
+    return [f"### {reader.name}\n", _prose(reader.about), *filter(None, tables)]
 
 
 def _evaluator_section(evaluator: Evaluator) -> list[str]:
@@ -112,16 +111,16 @@ def _evaluator_facts(evaluator: Evaluator) -> tuple[str, ...]:
     )
 
 
-def _reader(facts: ReaderFacts) -> Reference:
-    columns = [Entry("column", name, "", about) for name, about in facts.columns.items()]
-    options = [Entry("option", name, option.values, option.about) for name, option in facts.options.items()]
-    note = () if facts.own else ("Its rows come with embark; it declares no options, as it is for one benchmark.",)
-    return Reference("reader", facts.name, facts.about, (*columns, *options), notes=note)
+def _reader(reader: Reader) -> Reference:
+    columns = [Entry("column", name, "", about) for name, about in reader.columns.items()]
+    options = [Entry("option", name, option.values, option.about) for name, option in (reader.options or {}).items()]
+    note = () if reader.own else ("Its rows come with embark; it declares no options, as it is for one benchmark.",)
+    return Reference("reader", reader.name, reader.about, (*columns, *options), notes=note)
 
 
 def _readers() -> Reference:
-    own = [facts for facts in map(reader_facts, READERS) if facts.own]
-    rows = {facts.name: (", ".join(facts.evaluators), _first(facts.about)) for facts in own}
+    own = [reader for reader in READERS.values() if reader.own]
+    rows = {reader.name: (", ".join(reader.evaluators), _first(reader.about)) for reader in own}
     others = ", ".join(name for name in READERS if name not in rows)
     return Reference("reader", "", "", rows=rows, notes=(f"Readers of one benchmark: {others}.",))
 
@@ -141,7 +140,7 @@ def _evaluators() -> Reference:
 
 def _serving(kind: str) -> list[str]:
     """The readers for own data that an evaluator works with."""
-    return [name for name in READERS if kind in reader_facts(name).evaluators]
+    return [name for name, reader in READERS.items() if reader.own and kind in reader.evaluators]
 
 
 def _options(options: Mapping[str, Option]) -> list[tuple[str, ...]]:

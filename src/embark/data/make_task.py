@@ -352,7 +352,7 @@ def choose(kind: str, columns: Mapping[str, str], known: Iterable[_Column]) -> t
 
 
 def _roles(kind: str) -> tuple[str, ...]:
-    return readers.roles(NEEDED[kind][0])
+    return tuple(readers.READERS[NEEDED[kind][0]].columns)
 
 
 def _usual(kind: str, known: Sequence[_Column]) -> dict[str, str]:

@@ -162,7 +162,7 @@ def _task(file: Path, number: int, table: Any, allow_outside: bool) -> Task:
         if not allow_outside:
             for changes in ({}, *row.variants.values()):
                 _check_paths(file, replace(row, **changes))
-        elif "folder" in (row.reader, row.options.get("reader")) or OUTSIDE in (readers.options(row) or ()):
+        elif OUTSIDE in (readers.options(row) or ()):
             row = replace(row, options={**row.options, OUTSIDE: True})
         return _with_revision(row)
     except _InvalidField as error:
@@ -213,8 +213,8 @@ def _check_options(task: Task) -> Task:
         subset = name.partition(":")[2]
         if subset and subset not in task.subsets:
             raise _InvalidField(str(UnknownName(f"subset of {task.name}", subset, task.subsets)), "instructions", name)
-    served = readers.reader_facts(task.reader).evaluators
-    if served and task.evaluator not in served:
+    served = READERS[task.reader].evaluators
+    if task.evaluator not in served:
         raise _InvalidField(f"'{task.reader}' serves {', '.join(served)}, not '{task.evaluator}'", "reader")
     for part, params in (("params", task.params), ("metric", {**task.params, "metric": task.metric})):
         try:

@@ -9,9 +9,10 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import cached_property, wraps
+from functools import cached_property
+from inspect import getdoc
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -24,8 +25,10 @@ from embark.data.formats import open_table_file
 from embark.data.layout import natural
 from embark.data.lazy_media import video_from_frames
 from embark.data.readers import _table
+from embark.data.readers._files import NO_TABLES, TABLES
 from embark.data.rows import Archive, FilesBySource, Rows, open_archive, open_rows
 from embark.paths import inside, relative_path
+from embark.seams import Files, Reader
 from embark.types import Dataset, EmbarkError, Item, Media, Modality, Qrels, Side, Source, Task, Text
 
 FRAMES = (".jpg", ".jpeg", ".png")
@@ -66,15 +69,16 @@ class Corpus:
         return name
 
 
-def reader(read: Callable[[Task, str, Hub, Corpus], Iterable[Query]]) -> Callable[[Task, str, str, Hub], Dataset]:
+def reader(
+    name: str, queries: Callable[[Task, str, Hub, Corpus], Iterable[Query]], files: Files, version: int = 1
+) -> Reader:
     """The reader of a function that yields the queries of a split and adds their candidates to a corpus."""
 
-    @wraps(read)
-    def read_dataset(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+    def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         corpus = Corpus()
-        return dataset(task, list(read(task, split, hub, corpus)), corpus, split)
+        return dataset(task, list(queries(task, split, hub, corpus)), corpus, split)
 
-    return read_dataset
+    return Reader(name, getdoc(queries) or "", read, ("retrieval", "choice"), files, version)
 
 
 def dataset(task: Task, queries: Sequence[Query], corpus: Corpus, split: str | None = None) -> Dataset:
@@ -272,17 +276,20 @@ def open_media(task: Task, hub: Hub, *roots: str) -> ArchiveFolder:
 
 def needed_files(task: Task, hub: Hub) -> FilesBySource:
     """The task's own files, and the archive of its media where that is in another dataset."""
-    own = (task.source, _table.needed_files(task, hub))
+    own = TABLES.needed(task, hub)
     if "media" not in task.options:
-        return [own]
+        return own
     source, pattern = _media_archive(task, hub)
     parts = [file for file in hub.files(source.id, source.revision) if fnmatchcase(file.path, pattern)]
-    return [own, (source, parts)]
+    return [*own, (source, parts)]
 
 
 def other_sources(task: Task) -> tuple[str, ...]:
     """The datasets that may have the task's media."""
     return tuple(source.id for source in MEDIA) if "media" in task.options else ()
+
+
+WITH_MEDIA = replace(NO_TABLES, needed=needed_files, other_sources=other_sources)  # the files of rows, and their media
 
 
 def _media_archive(task: Task, hub: Hub) -> tuple[Source, str]:

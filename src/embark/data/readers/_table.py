@@ -9,7 +9,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any
 
@@ -19,10 +18,11 @@ import pyarrow.compute as pc
 
 from embark.catalogue import listed
 from embark.data import items
-from embark.data.fetch import Hub, RemoteFile
+from embark.data.fetch import Hub
 from embark.data.items import Items
 from embark.data.lazy_items import Mixed, Names, Texts, same_type, text_array
-from embark.data.rows import Rows, open_rows, split_files
+from embark.data.readers._files import config_and_split, subset_kind
+from embark.data.rows import Rows, open_rows
 from embark.types import MODALITIES, Array, Classes, Dataset, EmbarkError, Media, Modality, Option, Side, Task
 
 OUTSIDE = "allow_outside"  # what a user said, never a file: tables of a folder may name files outside it
@@ -190,67 +190,6 @@ def open_split(
         condition = f" where {', '.join(f'{name} is {value!r}' for name, value in where.items())}" if where else ""
         raise EmbarkError(f"Task {task.name}: {rows.name} has no rows{condition}.")
     return _drop_broken(table, task.options.get("drop", {}).get(split, ()))
-
-
-@dataclass(frozen=True)
-class TableFiles:
-    """The files of one table of a task, the names that the task's `rows` may have for it, and the column of its ids.
-
-    `roles` are those of the task's `columns` that each of its files must have, as far as that is known.
-    """
-
-    files: tuple[RemoteFile, ...]
-    keys: tuple[str, ...]
-    id: str = ""
-    roles: tuple[str, ...] = ()
-
-
-def tables(task: Task, hub: Hub) -> list[TableFiles]:
-    """The tables of a task: of its splits, of the options `train` and `corpus`, of its subsets, and of each config in
-    the option `configs`.
-    """
-    options = task.options
-    learns = task.evaluator in ("probe", "multilabel") and "divide" not in options
-    train = options.get("train", "train" if learns else None)
-    splits = dict.fromkeys((*task.source.splits, *options.get("corpus", ()), *([train] if train else ())))
-    roles = () if "configs" in options else tuple(task.columns)  # of several configs, each has columns of its own
-    keys: dict[tuple[str | None, str], dict[str, None]] = {}
-    for subset in task.subsets:
-        for split in splits:
-            own, stored = config_and_split(task, split, subset)
-            for config in options.get("configs", (own,)):
-                names = (stored, split) if config is None else (f"{config}/{stored}", f"{config}/{split}")
-                keys.setdefault((config, stored), {}).update(dict.fromkeys(names))
-    return [
-        TableFiles(tuple(split_files(task.source, stored, hub, config)), tuple(names), roles=roles)
-        for (config, stored), names in keys.items()
-    ]
-
-
-def needed_files(task: Task, hub: Hub) -> list[RemoteFile]:
-    """The files of a task's tables, and those that match the patterns in its option `files`."""
-    files = {file.path: file for table in tables(task, hub) for file in table.files}
-    files |= {
-        file.path: file
-        for file in hub.files(task.source.id, task.source.revision)
-        if any(fnmatchcase(file.path, pattern) for pattern in task.options.get("files", ()))
-    }
-    return list(files.values())
-
-
-def config_and_split(task: Task, split: str, subset: str) -> tuple[str | None, str]:
-    """The hub's names of the config and the split that hold a split and subset of a task."""
-    kind = subset_kind(task, subset)
-    stored = subset if kind == "split" else task.options.get("splits", {}).get(split, split)
-    return subset if kind == "config" else task.source.config, stored
-
-
-def subset_kind(task: Task, subset: str) -> str:
-    """What a subset is in the data: a config, a split, a column, or nothing."""
-    kind = task.options.get("subset_is", "config" if subset != "default" else "")
-    if kind not in ("", "config", "split", "column", "columns"):
-        raise EmbarkError(f"Task {task.name}: 'subset_is' must be config, split, column or columns, not '{kind}'.")
-    return str(kind)
 
 
 def of_subset(task: Task, subset: str) -> Task:

@@ -13,6 +13,7 @@ import io
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from inspect import cleandoc
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -22,14 +23,13 @@ from embark.data import items
 from embark.data.errors import errors_about
 from embark.data.fetch import Hub
 from embark.data.formats import open_table_file
-from embark.data.readers._table import TableFiles, as_list
+from embark.data.readers._files import NO_TABLES
+from embark.data.readers._table import as_list
 from embark.data.rows import Rows
+from embark.seams import Reader
 from embark.types import Dataset, EmbarkError, Item, Option, Qrels, Side, Source, Task
 from embark.types import Label as Value
 
-PATH_OPTIONS = ("labels",)
-VERSION = 2
-EVALUATORS = ("retrieval",)
 COLUMNS = {
     "topic": "the subtype of a query or document",
     "query": "the ids of queries",
@@ -89,11 +89,6 @@ def _axes(labels: Sequence[Label]) -> dict[str, list[Value]]:
         "demand": [label.demand or None for label in labels],
     }
     return {axis: values for axis, values in axes.items() if any(values)}
-
-
-def tables(task: Task, hub: Hub) -> list[TableFiles]:
-    """None that can be told from pictures by a split: each metadata table has columns of its own."""
-    return []
 
 
 def read_unlabeled(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
@@ -217,3 +212,19 @@ def _item(task: Task, name: str, row: Mapping[str, Any], local: Mapping[str, Pat
     if not parts:
         raise EmbarkError(f"Task {task.name}: '{name}' has no images and no text; its columns: {', '.join(row)}.")
     return items.mixed(*parts)
+
+
+ARK = Reader(
+    "ark",
+    cleandoc(__doc__ or ""),
+    read_ark,
+    evaluators=("retrieval",),
+    files=NO_TABLES,  # each metadata table has columns of its own, and a split has pictures as well
+    version=2,
+    columns=COLUMNS,
+    options=OPTIONS,
+    path_options=("labels",),
+    read_unlabeled=read_unlabeled,
+    require=require,
+    external_state=external_state,
+)

@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from inspect import cleandoc
 from itertools import product
 from typing import Any
 
@@ -25,22 +26,20 @@ from embark.data.fetch import Hub
 from embark.data.layout import NoFiles
 from embark.data.lazy_items import Names, decoded, same_type
 from embark.data.readers import _table
+from embark.data.readers._files import TableFiles, subset_kind, with_tables
 from embark.data.readers._table import (
     CONTENT,
     Table,
-    TableFiles,
     content_columns,
     first_few,
     numbered,
     open_split,
     rows_of_grades,
-    subset_kind,
 )
-from embark.data.rows import FilesBySource, split_files
+from embark.data.rows import split_files
+from embark.seams import Reader
 from embark.types import MODALITIES, Array, Dataset, EmbarkError, Matches, Option, Qrels, Side, Task
 
-VERSION = 2
-EVALUATORS = ("retrieval", "choice", "pairs")
 COLUMNS = {
     **{f"query_{kind}": f"{held} of the queries (default: the column {kind})" for kind, held in CONTENT.items()},
     **{f"corpus_{kind}": f"{held} of the corpus (default: the column {kind})" for kind, held in CONTENT.items()},
@@ -104,12 +103,6 @@ def tables(task: Task, hub: Hub) -> list[TableFiles]:
             roles = tuple(of for of in task.columns if of.startswith(role) or (name, of) == ("corpus", "title"))
             places[config, stored] = TableFiles(tuple(files), _keys(config, stored, name, split), column, roles)
     return list(places.values())
-
-
-def needed_files(task: Task, hub: Hub) -> FilesBySource:
-    """The files of the three tables, whatever their names."""
-    files = {file.path: file for table in tables(task, hub) for file in table.files}
-    return [(task.source, list(files.values()))]
 
 
 @dataclass(frozen=True)
@@ -321,3 +314,15 @@ def _samples(task: Task, sides: dict[str, Side], truth: Qrels, skipped: tuple[st
     if not ((grade[order].reshape(-1, size) > 0).sum(1) == 1).all():
         raise EmbarkError(f"Task {task.name}: a sample needs exactly one relevant image.")
     return Dataset({"image": sides["document"], "text": sides["query"]}, Matches(image, text), skipped)
+
+
+BEIR = Reader(
+    "beir",
+    cleandoc(__doc__ or ""),
+    read_beir,
+    evaluators=("retrieval", "choice", "pairs"),
+    files=with_tables(tables),
+    version=2,
+    columns=COLUMNS,
+    options=OPTIONS,
+)

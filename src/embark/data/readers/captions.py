@@ -6,6 +6,7 @@ One image with a right and a wrong caption is {"images": "image", "texts": "righ
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from inspect import cleandoc
 from itertools import chain
 
 import numpy as np
@@ -13,16 +14,10 @@ import numpy as np
 from embark.data import items
 from embark.data.fetch import Hub
 from embark.data.readers import _table
+from embark.data.readers._files import TABLES
 from embark.data.readers._table import Table, as_list, open_table
+from embark.seams import Reader
 from embark.types import Array, Dataset, EmbarkError, Item, Matches, Side, Task
-
-VERSION = 2
-EVALUATORS = ("pairs",)
-COLUMNS = {
-    "images": "the column of images, or several with commas between; a column may hold lists, taken in order",
-    "texts": "likewise of texts",
-}
-OPTIONS = _table.OPTIONS
 
 ItemLists = list[list[Item]]  # the items of each row
 
@@ -69,3 +64,18 @@ def _positions(table: Table, side: str, samples: Sequence[Sequence[Item]]) -> Ar
                 f"{size}; samples must be of one size."
             )
     return np.arange(len(samples) * size).reshape(len(samples), size)
+
+
+CAPTIONS = Reader(
+    "captions",
+    cleandoc(__doc__ or ""),
+    read_captions,
+    evaluators=("pairs",),
+    files=TABLES,
+    version=2,
+    columns={
+        "images": "the column of images, or several with commas between; a column may hold lists, taken in order",
+        "texts": "likewise of texts",
+    },
+    options=_table.OPTIONS,
+)

@@ -6,16 +6,15 @@ The parameter `base` names the evaluator; columns and further options are those 
 from __future__ import annotations
 
 from dataclasses import replace
+from inspect import cleandoc
 
 from embark.data import readers
 from embark.data.fetch import Hub
+from embark.data.readers._files import NO_TABLES
 from embark.data.rows import FilesBySource
+from embark.seams import Reader
 from embark.types import Dataset, EmbarkError, Option, Task
 
-VERSION = 1
-
-EVALUATORS = ("robustness",)
-COLUMNS: dict[str, str] = {}
 OPTIONS = {
     "reader": Option(str, "The reader of the base task."),
     "side": Option(str, "The side that changes: item, document…"),
@@ -60,3 +59,15 @@ def external_state(task: Task) -> str:
     """The version of the base task's reader."""
     name = task.options.get("reader", "")
     return f"{name} {readers.version(name)}" if name else ""
+
+
+CONDITIONS = Reader(
+    "conditions",
+    cleandoc(__doc__ or ""),
+    read_conditions,
+    evaluators=("robustness",),
+    files=replace(NO_TABLES, needed=needed_files, other_sources=other_sources),
+    options=OPTIONS,
+    base_option="reader",
+    external_state=external_state,
+)

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import cleandoc
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -17,18 +18,14 @@ from embark.data import readers
 from embark.data.fetch import Hub, files_below
 from embark.data.formats import Parquet, is_media
 from embark.data.layout import media_kind
-from embark.data.readers import _table
-from embark.data.readers._table import OUTSIDE, as_list, first_few
+from embark.data.readers._files import TABLES, TableFiles, with_tables
+from embark.data.readers._table import OPTIONS, OUTSIDE, as_list, first_few
 from embark.data.rows import Rows, open_files, split_files
 from embark.data.sibling_files import ALLOW
 from embark.paths import Outside, inside
+from embark.seams import Reader
 from embark.settings import load_settings
 from embark.types import Dataset, EmbarkError, Modality, Source, Task
-
-VERSION = 2
-EVALUATORS = ("retrieval", "zeroshot")
-COLUMNS = {"file": "names of media", "caption": "their captions", "label": "their classes"}
-OPTIONS = _table.OPTIONS
 
 FILE = ("file", "file_name", "filename", "path")  # of any kind
 MEDIA: dict[Modality, tuple[str, ...]] = {
@@ -120,10 +117,15 @@ def folder_task(
 
 def read_folder(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """The items and truth of a row that names the columns `file`, `caption` and `label` of a table in a folder."""
-    return readers.read(row_of_tables(task), split, subset, hub)
+    return readers.read(_row_of_tables(task), split, subset, hub)
 
 
-def row_of_tables(task: Task) -> Task:
+def tables(task: Task, hub: Hub) -> list[TableFiles]:
+    """The tables of such a row."""
+    return list(TABLES.tables(_row_of_tables(task), hub))
+
+
+def _row_of_tables(task: Task) -> Task:
     """Such a row as one of the readers `paired` and `labelled`."""
     folder = Path(task.source.id)
     files = _files(folder, task.source.config, bool(task.options.get(OUTSIDE)))
@@ -451,3 +453,15 @@ def _table_names(folder: Path) -> list[str]:
     raise EmbarkError(
         f"The folder {folder} has several tables ({first_few(tables)}): name one with table=…, or in a TOML file."
     )
+
+
+FOLDER = Reader(
+    "folder",
+    cleandoc(__doc__ or ""),
+    read_folder,
+    evaluators=("retrieval", "zeroshot"),
+    files=with_tables(tables),
+    version=2,
+    columns={"file": "names of media", "caption": "their captions", "label": "their classes"},
+    options=OPTIONS,
+)

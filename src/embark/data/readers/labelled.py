@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import cleandoc
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from embark.data.items import Items, digests, take
 from embark.data.layout import NoFiles
 from embark.data.lazy_items import Numbered, take_ids
 from embark.data.readers import _table
+from embark.data.readers._files import TABLES
 from embark.data.readers._table import (
     CONTENT,
     Table,
@@ -27,11 +29,10 @@ from embark.data.readers._table import (
     open_table,
     zeroshot_dataset,
 )
+from embark.seams import Reader
 from embark.types import Array, Dataset, EmbarkError, Groups, Option, Side, Split, Task
 
-VERSION = 2
 MOST_CLASSES = 10_000_000  # of numbered labels; a larger number is no class
-EVALUATORS = ("zeroshot", "probe", "multilabel", "clustering")
 COLUMNS = {
     **CONTENT,
     "label": "the class of each item: a name, a number, or a list of either; several content columns make one item",
@@ -286,3 +287,15 @@ def _number(label: Any, by_name: Mapping[str, int]) -> int:
 
 def _flat(labels: Sequence[Any]) -> list[Any]:
     return [label for cell in labels for label in as_list(cell)]
+
+
+LABELLED = Reader(
+    "labelled",
+    cleandoc(__doc__ or ""),
+    read_labelled,
+    evaluators=("zeroshot", "probe", "multilabel", "clustering"),
+    files=TABLES,
+    version=2,
+    columns=COLUMNS,
+    options=OPTIONS,
+)

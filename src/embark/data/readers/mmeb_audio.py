@@ -11,13 +11,13 @@ from embark.catalogue import group_values
 from embark.data import items, wav
 from embark.data.fetch import Hub
 from embark.data.readers import _mmeb
+from embark.data.readers._files import TABLES
 from embark.data.readers._mmeb import ArchiveFolder, Corpus, Query
 from embark.data.readers._table import first_few
 from embark.data.rows import Rows
 from embark.types import EmbarkError, Item, Media, Task
 
-VERSION = 2
-TABLES = (  # of the five classifications: the query table of a sample, else all of a dataset
+CLASSIFICATION_TABLES = (  # of the five classifications: the query table of a sample, else all of a dataset
     "eval/query.parquet",
     "query_eval.parquet",
     "query_test.parquet",
@@ -37,14 +37,13 @@ OVERLAP = 0.1  # largest overlap of a quiet window with an event
 SHORTEST = 0.05  # shortest duration of an event, in seconds
 
 
-@_mmeb.reader
 def classification(task: Task, split: str, hub: Hub, corpus: Corpus) -> Iterator[Query]:
     """A sound to the name of its class, among the names of all rows.
 
     With the option pool="ids", as in the public code, also among the digits of class numbers that no row has.
     """
     folder = _open_folder(task, hub)
-    rows = folder.table(*TABLES)
+    rows = folder.table(*CLASSIFICATION_TABLES)
     labels = _labels(rows)
     pool = _numbered_names(rows, labels) if task.options.get("pool") == "ids" else sorted(set(labels))
     names = [corpus.add(name, partial(items.text, name)) for name in pool]
@@ -74,7 +73,6 @@ def _numbered_names(rows: Rows, labels: list[str]) -> list[str]:
     return list(dict.fromkeys([*(by_number.get(n, str(n)) for n in range(max(numbers) + 1)), *labels]))
 
 
-@_mmeb.reader
 def retrieval(task: Task, split: str, hub: Hub, corpus: Corpus) -> Iterator[Query]:
     """A description or a sound, to the sound, image or video that belongs to it."""
     read = {
@@ -152,7 +150,6 @@ def _soundtrack(video: Media, start: float, end: float) -> bytes:
 Span = tuple[float, float]  # start and end, in seconds
 
 
-@_mmeb.reader
 def grounding(task: Task, split: str, hub: Hub, corpus: Corpus) -> Iterator[Query]:
     """A recording and the name of an event, to the part where it is heard, among all events and quiet windows.
 
@@ -247,3 +244,8 @@ def _sounds(folder: ArchiveFolder, rows: Rows) -> list[Media]:
 
 def _path_in_fold(path: str, fold: int | None) -> str:
     return path if not path or "/" in path or fold is None else f"fold{fold}/{path}"
+
+
+CLASSIFICATION = _mmeb.reader("mmeb-audio-classification", classification, TABLES, version=2)
+RETRIEVAL = _mmeb.reader("mmeb-audio-retrieval", retrieval, TABLES, version=2)
+GROUNDING = _mmeb.reader("mmeb-audio-grounding", grounding, TABLES, version=2)

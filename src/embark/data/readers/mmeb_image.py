@@ -15,18 +15,13 @@ from embark.data.readers._mmeb import ArchiveFolder, Corpus, Query, json_list
 from embark.data.readers._table import first_few
 from embark.types import EmbarkError, Item, Task
 
-VERSION = 1
 TEXTS = ("image_cls", "image_qa", "image_i2t")  # parsers whose candidates are texts, and named by them
 COLUMNS = ("qry_inst", "qry_text", "qry_img_path", "tgt_inst", "tgt_text", "tgt_img_path")
 FIELDS = ("title", "description", "features", "price", "Date First Available")
 
 OpenRoot = Callable[[str], ArchiveFolder]  # the folder of the archive that has that name
 
-needed_files = _mmeb.needed_files
-other_sources = _mmeb.other_sources
 
-
-@_mmeb.reader
 def images(task: Task, split: str, hub: Hub, corpus: Corpus) -> Iterator[Query]:
     """Every row names its candidates; the first is the relevant one.
 
@@ -58,7 +53,6 @@ def _item(task: Task, role: str, open_root: OpenRoot, path: str, instruction: st
 # ── products ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@_mmeb.reader
 def products(task: Task, split: str, hub: Hub, corpus: Corpus) -> Iterator[Query]:
     """MCMR: a wish to all products that meet it; a product is its first image and its description.
 
@@ -101,3 +95,7 @@ def _field_text(value: Any) -> str:
     if isinstance(value, dict):
         return json.dumps(value, sort_keys=True)
     return "" if value is None else str(value).strip()
+
+
+IMAGE = _mmeb.reader("mmeb-image", images, _mmeb.WITH_MEDIA)
+MCMR = _mmeb.reader("mmeb-mcmr", products, _mmeb.WITH_MEDIA)

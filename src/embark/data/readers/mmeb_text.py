@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from inspect import getdoc
 from itertools import zip_longest
 from pathlib import PurePosixPath
 from typing import Any
@@ -22,12 +23,12 @@ import numpy as np
 from embark.data import items
 from embark.data.fetch import Hub
 from embark.data.readers import _mmeb
+from embark.data.readers._files import TABLES
 from embark.data.readers._mmeb import ArchiveFolder, json_list
 from embark.data.readers._table import first_few, rows_of_grades
 from embark.data.rows import Archive, open_archive
+from embark.seams import Read, Reader
 from embark.types import Dataset, EmbarkError, Item, Part, Qrels, Task, Text
-
-VERSION = 3
 
 QUERY_ID = ("_id", "id", "qid", "query_id", "query-id")
 QUERY = ("text", "query", "query_content", "short_query")
@@ -305,3 +306,13 @@ def _retrieval(
         warnings = (*warnings, f"{len(missing)} {lost}: {names}")
     truth = Qrels(query_rows, document_rows, grades, outside=outside)
     return Dataset({"query": items.side(query_items), "document": items.side(documents)}, truth, tuple(warnings))
+
+
+def _reader(name: str, read: Read) -> Reader:
+    return Reader(name, getdoc(read) or "", read, evaluators=("retrieval",), files=TABLES, version=3)
+
+
+TEXT = _reader("mmeb-text", texts)
+TOOLS = _reader("mmeb-tools", tools)
+MEMORY = _reader("mmeb-memory", memories)
+GUI = _reader("mmeb-gui", screens)

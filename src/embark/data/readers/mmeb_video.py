@@ -18,13 +18,7 @@ from embark.data.readers._mmeb import ArchiveFolder, Corpus, Query
 from embark.data.rows import Rows
 from embark.types import EmbarkError, Item, Media, Task
 
-VERSION = 1
 
-needed_files = _mmeb.needed_files
-other_sources = _mmeb.other_sources
-
-
-@_mmeb.reader
 def classification(task: Task, split: str, hub: Hub, corpus: Corpus) -> Iterator[Query]:
     """A video to the name of its class: among the row's own names, or those of all rows and the task."""
     rows = _mmeb.task_rows(task, split, hub)
@@ -37,7 +31,6 @@ def classification(task: Task, split: str, hub: Hub, corpus: Corpus) -> Iterator
         _add_text(corpus, name)
 
 
-@_mmeb.reader
 def retrieval(task: Task, split: str, hub: Hub, corpus: Corpus) -> Iterator[Query]:
     """A caption to its video, among the videos of all rows."""
     rows = _mmeb.task_rows(task, split, hub)
@@ -64,7 +57,6 @@ CAPTIONS = {  # the columns of a video's name and of its captions
 Question = tuple[str, str, list[tuple[str, str]], int]  # video, text, choices (name, text), position of the right one
 
 
-@_mmeb.reader
 def questions(task: Task, split: str, hub: Hub, corpus: Corpus) -> Iterator[Query]:
     """A video and a question with its choices, to one of the choices; the tables may be several configs."""
     videos = _open_videos(task, hub)
@@ -135,7 +127,6 @@ def _without_letters(choices: list[str]) -> list[tuple[str, str]]:
 # ── moments ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@_mmeb.reader
 def moments(task: Task, split: str, hub: Hub, corpus: Corpus) -> Iterator[Query]:
     """A sentence, mostly with a video, to the clip that shows it."""
     read = _momentseeker if task.options["parser"] == "momentseeker" else _clips
@@ -191,3 +182,9 @@ def _open_videos(task: Task, hub: Hub) -> ArchiveFolder:
 
 def _add_text(corpus: Corpus, name: str) -> str:
     return corpus.add(name, partial(items.text, name))
+
+
+CLASSIFICATION = _mmeb.reader("mmeb-video-classification", classification, _mmeb.WITH_MEDIA)
+QA = _mmeb.reader("mmeb-video-qa", questions, _mmeb.WITH_MEDIA)
+RETRIEVAL = _mmeb.reader("mmeb-video-retrieval", retrieval, _mmeb.WITH_MEDIA)
+MOMENTS = _mmeb.reader("mmeb-moments", moments, _mmeb.WITH_MEDIA)

@@ -9,16 +9,15 @@ from typing import Any
 from embark.data import items
 from embark.data.fetch import Hub
 from embark.data.readers import _mmeb
+from embark.data.readers._files import TABLES
 from embark.data.readers._mmeb import ArchiveFolder, Corpus, Query
 from embark.types import EmbarkError, Item, Modality, Task
 
-VERSION = 1
 ENDINGS: dict[Modality, str] = {"text": "txt", "image": "jpg", "video": "mp4", "audio": "wav"}
 FOLDERS = {"image": "val2014", "video": "videos", "audio": "audios"}
 
 
-@_mmeb.reader
-def read(task: Task, split: str, hub: Hub, corpus: Corpus) -> Iterator[Query]:
+def queries(task: Task, split: str, hub: Hub, corpus: Corpus) -> Iterator[Query]:
     """A tuple's item in one modality to its item in another.
 
     The candidates are all items of the tuple, the query itself among them, and of its hard negatives; every caption is
@@ -58,3 +57,6 @@ def _item(folder: ArchiveFolder, captions: Mapping[int, str], image: int, kind: 
 
 def _name(image: int, kind: Modality) -> str:
     return f"COCO_val2014_{image:012d}.{ENDINGS[kind]}"
+
+
+OMNISET = _mmeb.reader("omniset", queries, TABLES)

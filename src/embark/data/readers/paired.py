@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import cleandoc
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,11 @@ from embark.data.fetch import Hub
 from embark.data.items import ItemList, Items
 from embark.data.lazy_items import Names, Texts, chain, text_array
 from embark.data.readers import _table
+from embark.data.readers._files import TABLES
 from embark.data.readers._table import CONTENT, Table, as_list, content_columns, first_few, numbered, open_table
+from embark.seams import Reader
 from embark.types import MODALITIES, Array, Dataset, EmbarkError, Modality, Option, Qrels, Side, Task
 
-VERSION = 2
-EVALUATORS = ("retrieval",)
 COLUMNS = {
     **CONTENT,
     "text": "texts, lists of texts, or several columns with commas between: several texts of a thing",
@@ -258,3 +259,15 @@ def _side(prefix: str, by_key: dict[str, int], pairs: Pairs) -> Side:
 def _with_distinct_ids(data: Dataset) -> Dataset:
     """The dataset with a number behind each id that several items have: tables of two splits name their rows alike."""
     return replace(data, sides={role: Side(numbered(side.ids), side.items) for role, side in data.sides.items()})
+
+
+PAIRED = Reader(
+    "paired",
+    cleandoc(__doc__ or ""),
+    read_paired,
+    evaluators=("retrieval",),
+    files=TABLES,
+    version=2,
+    columns=COLUMNS,
+    options=OPTIONS,
+)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, wraps
+from inspect import getdoc
 from itertools import chain, combinations, compress
 from random import Random
 
@@ -17,10 +18,9 @@ from embark.data import drawing, emoji, items, tuples
 from embark.data.emoji import Emoji
 from embark.data.fetch import Hub
 from embark.data.readers._table import zeroshot_dataset
+from embark.seams import Files, Read, Reader
 from embark.tasks.omni import DIRECTIONS, KINDS
 from embark.types import Array, Dataset, Gold, Groups, Item, Matches, Qrels, Side, Split, Task
-
-VERSION = 1
 
 COUNTS = ("one", "two", "three", "four", "five", "six")
 
@@ -403,3 +403,31 @@ def _retrieval(queries: Mapping[str, Item], documents: Mapping[str, Item], pairs
         relevant.setdefault(queries[query], set()).update(positions[documents[document]])
     rows = [(query, position, 1) for query, item in enumerate(queries.values()) for position in sorted(relevant[item])]
     return Dataset({"query": items.side(queries), "document": items.side(documents)}, Qrels(*np.array(rows).T))
+
+
+# ── the readers ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _reader(name: str, read: Read, evaluator: str) -> Reader:
+    return Reader(name, getdoc(read) or "", read, (evaluator,), Files())
+
+
+NAMES = _reader("pocket-names", names, "retrieval")
+ROBUSTNESS = _reader("pocket-robustness", robustness, "robustness")
+TONES = _reader("pocket-tones", tones, "retrieval")
+COMPOSED_TONES = _reader("pocket-composed-tones", composed_tones, "retrieval")
+CLOCK_SUMS = _reader("pocket-clock-sums", clock_sums, "retrieval")
+PAGES = _reader("pocket-pages", pages, "retrieval")
+PROBE = _reader("pocket-probe", probe, "probe")
+KEYWORDS = _reader("pocket-keywords", keywords, "multilabel")
+GROUPS = _reader("pocket-groups", groups, "clustering")
+ZEROSHOT = _reader("pocket-zeroshot", zeroshot, "zeroshot")
+SWAPS = _reader("pocket-swaps", swaps, "pairs")
+STS = _reader("pocket-sts", sts, "sts")
+CLOCKS = _reader("pocket-clocks", clocks, "choice")
+COUNTING = _reader("pocket-counting", counting, "choice")
+CAPITALS = _reader("pocket-capitals", capitals, "choice")
+NEGATION = _reader("pocket-negation", negation, "choice")
+GROUNDING = _reader("pocket-grounding", grounding, "choice")
+MOMENTS = _reader("pocket-moments", moments, "choice")
+OMNI = _reader("pocket-omni", omni, "choice")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from inspect import getdoc
 from itertools import cycle, islice, product
 from random import Random
 
@@ -14,9 +15,8 @@ from embark.data import drawing, emoji, items
 from embark.data.emoji import Emoji
 from embark.data.fetch import Hub
 from embark.data.readers.pocket import COUNTS
+from embark.seams import Files, Reader
 from embark.types import Dataset, Item, Qrels, Task
-
-VERSION = 1
 
 KNOWLEDGE, CONCEPTS, DETAIL = "knowledge reasoning", "conceptual abstraction", "fine-grained visual reasoning"
 LOGIC, SPACE, SYMBOLS = "logical reasoning", "spatial reasoning", "symbolic reasoning"
@@ -212,3 +212,6 @@ def _things() -> list[Emoji]:
 def _where(first: Emoji, place: str, second: Emoji) -> str:
     side = f"to the {place} of" if place in ("left", "right") else place
     return f"{first.name} {side} {second.name}"
+
+
+ARK = Reader("pocket-ark", getdoc(read) or "", read, evaluators=("retrieval",), files=Files())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from inspect import cleandoc
 from typing import Any
 
 import numpy as np
@@ -16,18 +17,10 @@ from embark.data import items
 from embark.data.fetch import Hub
 from embark.data.lazy_items import Numbered
 from embark.data.readers import _table
+from embark.data.readers._files import TABLES
 from embark.data.readers._table import CONTENT, Table, content_columns, open_table
+from embark.seams import Reader
 from embark.types import Dataset, EmbarkError, Qrels, Side, Task
-
-VERSION = 2
-EVALUATORS = ("choice",)
-COLUMNS = {
-    "question": "the question",
-    "choices": "a list of texts",
-    "answer": 'one of the choices, its number from 0, or its letter: "C", "(C)"',
-    **{kind: f"{held} that the question is about" for kind, held in CONTENT.items() if kind != "text"},
-}
-OPTIONS = _table.OPTIONS
 
 LETTER = re.compile(r"\(?([A-Za-z])[).:]?")
 
@@ -65,3 +58,20 @@ def _answer_position(table: Table, number: int, choices: Sequence[str], answer: 
         row = f"row {number} of {table.split}"
         raise EmbarkError(f"Task {table.task.name}: the answer {answer!r} of {row} is none of {list(choices)}.")
     return position
+
+
+QUESTION = Reader(
+    "question",
+    cleandoc(__doc__ or ""),
+    read_question,
+    evaluators=("choice",),
+    files=TABLES,
+    version=2,
+    columns={
+        "question": "the question",
+        "choices": "a list of texts",
+        "answer": 'one of the choices, its number from 0, or its letter: "C", "(C)"',
+        **{kind: f"{held} that the question is about" for kind, held in CONTENT.items() if kind != "text"},
+    },
+    options=_table.OPTIONS,
+)

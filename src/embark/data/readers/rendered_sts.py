@@ -5,22 +5,17 @@ The kind of the items is the task's first modality.
 
 from __future__ import annotations
 
+from inspect import cleandoc
+
 import numpy as np
 
 from embark.data.fetch import Hub
 from embark.data.lazy_items import Numbered
 from embark.data.readers import _table
+from embark.data.readers._files import TABLES
 from embark.data.readers._table import open_table
+from embark.seams import Reader
 from embark.types import Dataset, Gold, Side, Task
-
-VERSION = 2
-EVALUATORS = ("sts",)
-COLUMNS = {
-    "left": "one item of each pair",
-    "right": "the other",
-    "score": "their similarity, as a number",
-}
-OPTIONS = _table.OPTIONS
 
 
 def read_rendered_sts(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
@@ -36,3 +31,19 @@ def read_rendered_sts(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     positions = np.arange(len(table))
     sides = {"left": Side(ids, left), "right": Side(ids, right)}
     return Dataset(sides, Gold(positions, positions, scores), table.skipped)
+
+
+RENDERED_STS = Reader(
+    "rendered-sts",
+    cleandoc(__doc__ or ""),
+    read_rendered_sts,
+    evaluators=("sts",),
+    files=TABLES,
+    version=2,
+    columns={
+        "left": "one item of each pair",
+        "right": "the other",
+        "score": "their similarity, as a number",
+    },
+    options=_table.OPTIONS,
+)

@@ -5,17 +5,19 @@ A query ranks one list of all modalities: its own tuple, the query itself among 
 
 from __future__ import annotations
 
+from inspect import cleandoc
+
 from embark.catalogue import check_name, listed
 from embark.data import items, tuples
 from embark.data.fetch import Hub
 from embark.data.readers import _table
-from embark.data.readers._table import OUTSIDE, TableFiles, as_list
+from embark.data.readers._files import TableFiles, with_tables
+from embark.data.readers._table import OUTSIDE, as_list
 from embark.data.rows import split_files
+from embark.seams import Reader
 from embark.tasks.omni import DIRECTIONS, KINDS
 from embark.types import Dataset, EmbarkError, Item, Task
 
-VERSION = 1
-EVALUATORS = ("choice",)
 COLUMNS = {
     "id": "the name of each tuple",
     "text": "its text",
@@ -24,7 +26,6 @@ COLUMNS = {
     "audio": "its sound",
     "negatives": "lists of ids: its hard negatives; a tuple without any is no query",
 }
-OPTIONS = {OUTSIDE: _table.OPTIONS[OUTSIDE]}
 
 
 def read_tuples(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
@@ -66,3 +67,14 @@ def _tuples(task: Task, split: str, hub: Hub) -> dict[str, tuples.Tuple]:
     if not any(entry.negatives for entry in out.values()):
         raise EmbarkError(f"Task {task.name}: no tuple has hard negatives, so there is no query.")
     return out
+
+
+TUPLES = Reader(
+    "tuples",
+    cleandoc(__doc__ or ""),
+    read_tuples,
+    evaluators=("choice",),
+    files=with_tables(tables),
+    columns=COLUMNS,
+    options={OUTSIDE: _table.OPTIONS[OUTSIDE]},
+)

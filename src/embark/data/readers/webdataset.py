@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from inspect import getdoc
 from itertools import zip_longest
 from typing import Any
 
@@ -19,34 +20,11 @@ from embark.data.fetch import Hub
 from embark.data.formats import Shard
 from embark.data.items import Items
 from embark.data.lazy_items import Numbered, chain
+from embark.data.readers._files import TABLES
 from embark.data.readers._table import zeroshot_dataset
 from embark.data.rows import Rows, open_rows
+from embark.seams import Reader
 from embark.types import Array, Dataset, EmbarkError, Item, Matches, Option, Side, Task
-
-VERSION = 1
-EVALUATORS = {"webdataset-zeroshot": ("zeroshot",), "webdataset-relation": ("pairs",)}
-COLUMNS = {
-    "webdataset-zeroshot": {
-        "image": "the ending of the pictures' files (0.webp)",
-        "label": "the ending of the classes' files: cls (a number) or npy (several)",
-    },
-    "webdataset-relation": {
-        "image": "the ending of the pictures' files (0.webp; of the others 1.webp…)",
-        "captions": "the ending of the captions' files (npy)",
-    },
-}
-OPTIONS = {
-    "webdataset-zeroshot": {
-        "labels": Option(("dataset", "row"), "Whose class names and templates: the data set's files, or the task."),
-        "classes": Option(int, "The number of classes that the chance level was computed from."),
-        "sample": Option(int, "That many rows, drawn as UniBench does (shuffled with seed 42, the first ones)."),
-        "files": Option(list, "Patterns of the files that are needed besides the shards."),
-    },
-    "webdataset-relation": {
-        "images": Option(int, "The pictures of a sample (1)."),
-        "captions": Option(int, "The captions of a sample that the chance level was computed from."),
-    },
-}
 
 CLASSES = "classnames.txt"
 TEMPLATES = "zeroshot_classification_templates.txt"
@@ -228,3 +206,38 @@ def _size_warnings(task: Task, option: str, count: int, what: str) -> tuple[str,
     """A warning where the data is not of the size that the task's chance level was computed from."""
     expected = task.options.get(option, count)
     return () if expected == count else (f"{count} {what} where the task expects {expected}",)
+
+
+FILES = replace(TABLES, stored_columns=stored_columns, listed_classes=listed_classes)
+ZEROSHOT = Reader(
+    "webdataset-zeroshot",
+    getdoc(zeroshot) or "",
+    zeroshot,
+    evaluators=("zeroshot",),
+    files=FILES,
+    columns={
+        "image": "the ending of the pictures' files (0.webp)",
+        "label": "the ending of the classes' files: cls (a number) or npy (several)",
+    },
+    options={
+        "labels": Option(("dataset", "row"), "Whose class names and templates: the data set's files, or the task."),
+        "classes": Option(int, "The number of classes that the chance level was computed from."),
+        "sample": Option(int, "That many rows, drawn as UniBench does (shuffled with seed 42, the first ones)."),
+        "files": Option(list, "Patterns of the files that are needed besides the shards."),
+    },
+)
+RELATION = Reader(
+    "webdataset-relation",
+    getdoc(relation) or "",
+    relation,
+    evaluators=("pairs",),
+    files=FILES,
+    columns={
+        "image": "the ending of the pictures' files (0.webp; of the others 1.webp…)",
+        "captions": "the ending of the captions' files (npy)",
+    },
+    options={
+        "images": Option(int, "The pictures of a sample (1)."),
+        "captions": Option(int, "The captions of a sample that the chance level was computed from."),
+    },
+)
