@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-DOCS = (Path(__file__).parents[1] / "docs" / "models.md").read_text(encoding="utf-8")
-GOOD = re.findall(r"^`my_package.py`:\n\n```py\n(.*?)```", DOCS, flags=re.S | re.M)[0]
+DOCS = Path(__file__).parents[1] / "docs"
+MODELS = (DOCS / "models.md").read_text(encoding="utf-8")
+GOOD = re.findall(r"^`my_package.py`:\n\n```py\n(.*?)```", MODELS, flags=re.S | re.M)[0]
 
 
 PLUGIN = "from embark import ModelCard; from embark.plugins import Plugin; plugin = Plugin"
@@ -54,7 +55,7 @@ def test_a_plug_in_brings_models_families_tasks_and_benchmarks(tmp_path: Path) -
 
 
 READER = re.findall(
-    r"`my_readers.py`:\n\n```py\n(.*?)```", DOCS.with_name("data.md").read_text(encoding="utf-8"), flags=re.S
+    r"`my_readers.py`:\n\n```py\n(.*?)```", (DOCS / "data.md").read_text(encoding="utf-8"), flags=re.S
 )[0]
 ROW = """
 [[task]]
@@ -194,7 +195,7 @@ def test_nothing_is_looked_for_at_import(tmp_path: Path) -> None:
     assert done.stdout.strip() == "False"
 
 
-ALIKE = re.findall(r"^An evaluator is a value.*?```py\n(.*?)```", DOCS, flags=re.S | re.M)[0]
+ALIKE = re.findall(r"^An evaluator is a value.*?```py\n(.*?)```", MODELS, flags=re.S | re.M)[0]
 EVALUATOR = f'''
 {ALIKE}
 
