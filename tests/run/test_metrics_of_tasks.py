@@ -88,6 +88,14 @@ def test_a_wrong_parameter_in_a_file_is_refused_with_its_place(tmp_path: Path, p
         embark.load_tasks(file)
 
 
+def test_a_task_of_a_table_in_memory_has_a_metric_of_its_evaluator() -> None:
+    rows = [{"text": "red", "other": "rot"}, {"text": "green", "other": "grün"}, {"text": "blue", "other": "blau"}]
+    columns = {"query_text": "text", "corpus_text": "other"}
+    assert embark.task(rows, "retrieval", columns, metric="recall_at_2").metric == "recall_at_2"
+    with pytest.raises(EmbarkError, match="'retrieval' has no measure 'recall_at_0'; it has ndcg_at_k, "):
+        embark.task(rows, "retrieval", columns, metric="recall_at_0")
+
+
 def test_a_task_is_scored_at_the_cutoff_of_its_metric(tiny: embark.Encoder, pictures: Pictures) -> None:
     [pages] = folder_task(pictures(), kinds="retrieval")
     usual, deeper = replace(pages, name="Usual"), replace(pages, name="AtTwo", metric="recall_at_2")
