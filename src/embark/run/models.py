@@ -11,7 +11,8 @@ from typing import Any, NoReturn
 
 from embark.catalogue import listed
 from embark.models import LOADERS, MODELS, Loading, find_card, get_model, known_models, own_models
-from embark.models.encoder import CUDA_PIXELS, Encoder, Tower, Towers, cuda_pixels, fingerprint, prepare_many
+from embark.models.encoder import CUDA_PIXELS, Encoder, Tower, Towers, cuda_pixels, prepare_many
+from embark.protocol import vector_space
 from embark.results import Results
 from embark.settings import Settings, load_settings
 from embark.store.buckets import open_store
@@ -85,14 +86,14 @@ def _stored_pixels(encoder: Encoder, settings: Settings) -> Encoder:
     if not device.startswith("cuda") or "+" in device or encoder.card.pixels == "cuda":
         return encoder
     store = open_store(settings)
-    if len(store.space(fingerprint(encoder.card))):
+    if len(store.space(vector_space(encoder.card))):
         return encoder
     try:
         other = cuda_pixels(encoder)
     except EmbarkError as error:
         logger.info("%s: pictures are prepared on the CPU: %s.", encoder.card.name, error)
         return encoder
-    if not len(store.space(fingerprint(other.card))):
+    if not len(store.space(vector_space(other.card))):
         logger.warning(
             "%s has no stored vectors: JPEGs are decoded and resized on the GPU (--pixels pillow: on the CPU). "
             "Its results are those of %s.",
@@ -206,7 +207,7 @@ def _load_again(card: ModelCard, loading: Loading) -> Encoder:
         encoder = get_model(source, revision, **vars(loading))
     except EmbarkError as error:
         _cannot_load(card, str(error))
-    if fingerprint(encoder.card) != fingerprint(card):
+    if vector_space(encoder.card) != vector_space(card):
         _cannot_load(card, f"{source} is not what it was then")
     return renamed(encoder, card.name)
 
