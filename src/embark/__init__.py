@@ -156,7 +156,7 @@ _HOMES = {
     "Text": "types",
     "Upload": "boards.push",
     "VectorFile": "run.vector_files",
-    "Verification": "boards.verification",
+    "Verification": "run.verification",
     "analyze": "studies.analyze",
     "build_omni": "run.build_omni",
     "card": "boards.card_section",
@@ -209,7 +209,7 @@ _HOMES = {
     "store_size": "run.store_health",
     "task": "data.make_task",
     "to_toml": "data.tasks_file",
-    "verify": "boards.verification",
+    "verify": "run.verification",
 }
 _MODULES = ("analyze", "published")
 __all__ = sorted(_HOMES)

@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from embark.catalogue import listed
 from embark.models import LOADERS, MODELS, Loading, find_card, get_model, known_models, own_models
 from embark.models.encoder import CUDA_PIXELS, Encoder, Tower, Towers, cuda_pixels, prepare_many
 from embark.protocol import vector_space
-from embark.results import Results
+from embark.results.of_model import results_card
 from embark.settings import Settings, load_settings
 from embark.store.buckets import open_store
 from embark.types import Array, Content, EmbarkError, ModelCard
@@ -148,19 +147,6 @@ def as_encoder(model: Any) -> Encoder:
     if hasattr(model, "encode") and hasattr(model, "max_seq_length"):
         return interop.from_sentence_transformers(model)
     raise EmbarkError(f"{model!r} is no model: give a name or an encoder (embark.encoder wraps functions).")
-
-
-def results_card(name: str, settings: Settings | None = None) -> ModelCard | None:
-    """The card of a model that has results, by its name, or name@revision; None where no result is of such a model."""
-    cards = [
-        card
-        for card in Results((settings or load_settings()).results).cards()
-        if name in (card.name, f"{card.name}@{card.revision}")
-    ]
-    if len(cards) > 1:
-        choices = [f"{card.name}@{card.revision}" for card in cards]
-        raise EmbarkError(f"{name} has results of several revisions; say {listed(choices)}.")
-    return cards[0] if cards else None
 
 
 def _named(models: Sequence[str | Encoder | ModelCard], names: Sequence[str]) -> list[Model]:
