@@ -29,8 +29,7 @@ from embark.run.causes import Cause, likely_causes
 from embark.run.models import load_model, model_card, model_name
 from embark.run.verdicts import Comparable, TaskCheck, Verdict
 from embark.settings import Settings, load_settings
-from embark.stats.compare import holm
-from embark.stats.intervals import LEVEL, combined_interval
+from embark.stats.intervals import LEVEL, combined_interval, holm
 from embark.stats.outcomes import NotComparable, parts_of
 from embark.stats.reproduction import Tolerance, assumed_error, mean_tolerance, standard_error, tolerance
 from embark.stats.shared import ItemNumbers
