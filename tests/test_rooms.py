@@ -13,7 +13,8 @@ ROOT = Path(embark.__file__).parent
 FLOW = (
     "types", "seams", "escape", "paths", "settings", "redaction", "catalogue", "threads", "interrupts", "allocation",
     "processes", "http", "plugins", "tasks", "data", "models", "store", "metrics", "evaluators", "protocol",
-    "planning", "engine", "results", "published", "stats", "boards", "run", "studies", "site", "cli", "__init__",
+    "planning", "engine", "results", "published", "stats", "boards", "run", "studies", "declarations", "site", "cli",
+    "__init__",
 )  # fmt: skip
 APART = (
     {"tasks", "models"}, {"data", "models"}, {"evaluators", "models"}, {"evaluators", "data"}, {"evaluators", "store"},

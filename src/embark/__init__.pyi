@@ -16,13 +16,13 @@ from embark.boards.push import Upload as Upload
 from embark.boards.push import push as push
 from embark.boards.rederive import PublishedCheck as PublishedCheck
 from embark.boards.rederive import check_published as check_published
-from embark.boards.reference import Reference as Reference
-from embark.boards.reference import reference as reference
 from embark.data.make_task import task as task
 from embark.data.own_tasks import get_tasks as get_tasks
 from embark.data.readers.folder import folder_task as folder_task
 from embark.data.tasks_file import load_tasks as load_tasks
 from embark.data.tasks_file import to_toml as to_toml
+from embark.declarations import Reference as Reference
+from embark.declarations import reference as reference
 from embark.engine.ray_cluster import Cluster as Cluster
 from embark.models import get_generator as get_generator
 from embark.models import get_model as get_model

@@ -13,13 +13,13 @@ from typer.testing import CliRunner
 
 import embark
 from embark import evaluators
-from embark.boards.reference import page
 from embark.cli import app
 from embark.data.readers import READERS, _table, reader_facts
+from embark.declarations import page
 from embark.evaluators import COMMON, EVALUATORS
 from embark.tasks import TASKS
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[1] / "docs"
 OWN = [name for name in READERS if reader_facts(name).own]
 
 
@@ -104,6 +104,6 @@ def test_show_takes_one_thing() -> None:
     for words in ((), ("PocketSTS", "--reader", "paired"), ("--reader", "paired", "--evaluator", "pairs")):
         ran = CliRunner().invoke(app, ["show", *words])
         assert ran.exit_code == 2
-        assert "give a name, --reader or --evaluator" in ran.output
+        assert "give a name, or one of --reader, --evaluator, --loader, --rule, --study" in " ".join(ran.output.split())
     with pytest.raises(embark.EmbarkError, match=r"There is no evaluator named 'pair'. Did you mean pairs"):
         embark.reference("evaluator", "pair")
