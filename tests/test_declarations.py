@@ -13,10 +13,12 @@ from typer.testing import CliRunner
 
 import embark
 from embark import evaluators
+from embark.boards.rules import RULES
 from embark.cli import app
 from embark.data.readers import READERS, _table, reader_facts
 from embark.declarations import page
 from embark.evaluators import COMMON, EVALUATORS
+from embark.models import LOADERS
 from embark.tasks import TASKS
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -48,6 +50,21 @@ def test_14_10_parameters_of_evaluators_are_shown_from_the_registry() -> None:
     assert "parameter  strict  true or false  Ties count as wrong" in shown
     assert all(re.search(f"^{kind} ", printed("show", "--evaluator"), re.M) for kind in EVALUATORS)
     assert printed("show", "--evaluator", "sts").startswith("sts: Semantic textual similarity")
+
+
+def test_rules_and_loaders_are_shown_with_their_fields() -> None:
+    shown = printed("show", "--rule", "mmeb")
+    assert shown.startswith("mmeb: The mean over tasks, by modality group and sub-category;")
+    assert re.search("^field +by +group, category$", shown, re.M)
+    assert re.search("^field +zeros_without +audio$", shown, re.M)
+    assert "embark.boards.rules:median" in printed("show", "--rule", "median-of-types")
+    listed = printed("show", "--rule")
+    assert all(re.search(f"^{name} .*{re.escape(rule.about)}$", listed, re.M) for name, rule in RULES.items())
+    rows = json.loads(printed("show", "--loader", "text", "--format", "json"))["rows"]
+    assert {row["name"]: row["value"] for row in rows} >= {"extra": "torch", "kind": "embedder"}
+    assert all(re.search(f"^{name} ", printed("show", "--loader"), re.M) for name in LOADERS)
+    with pytest.raises(embark.EmbarkError, match=r"There is no rule named 'mme'. Did you mean mmeb"):
+        embark.reference("rule", "mme")
 
 
 def test_14_10_the_page_is_made_of_the_registry() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parents[1] / "docs" / "models.md"
+DOCS = Path(__file__).parents[1] / "docs" / "plugins.md"
 GOOD = re.findall(r"^`my_package.py`:\n\n```py\n(.*?)```", DOCS.read_text(encoding="utf-8"), flags=re.S | re.M)[0]
 
 
@@ -53,6 +53,27 @@ def test_a_plug_in_brings_models_families_tasks_and_benchmarks(tmp_path: Path) -
     assert "me/bytes" in done.stdout
 
 
+def test_a_plug_in_brings_a_rule_for_benchmarks_and_boards(tmp_path: Path) -> None:
+    folder = installed(tmp_path, "my_package", GOOD)
+    done = run(
+        folder,
+        "import embark\n"
+        "from embark.cli import main\n"
+        "embark.evaluate(['me/bytes', 'embark/random'], 'Mine', show_progress=False)\n"
+        "board = embark.leaderboard('Mine')\n"
+        "print(board.rule, list(board.entries[0].model.totals))\n"
+        "print(embark.leaderboard(tasks='MyTask', rule='worst-task').rule.total)\n"
+        "sys.argv = ['embark', 'show', '--rule', 'worst-task']\n"
+        "main()\n",
+        "-W",
+        "error",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "worst-task ['worst']\nworst\n" in done.stdout
+    assert "worst-task: The worst of a model's tasks." in done.stdout
+    assert "my_package:worst" in done.stdout
+
+
 BROKEN = {
     "missing": ("import nothing_of_that_name", "ModuleNotFoundError: No module named 'nothing_of_that_name'"),
     "raises": ("def plugin(): raise RuntimeError('out of order')", "RuntimeError: out of order"),
@@ -65,6 +86,15 @@ BROKEN = {
     "names": (f"{PLUGIN}(cards=('me/x',))", "TypeError: its cards are no tuple of ModelCard"),
     "tasks": (f"{PLUGIN}(tasks=ModelCard('me/x', '1', 'x', ()))", "TypeError: its tasks are no tuple of Task"),
     "nothing": (f"{PLUGIN}(benchmarks=None)", "TypeError: its benchmarks are no tuple of Benchmark"),
+    "readers": (f"{PLUGIN}(readers=(print,))", "TypeError: its readers are no tuple of Reader"),
+    "evaluators": (f"{PLUGIN}(evaluators=('mine',))", "TypeError: its evaluators are no tuple of Evaluator"),
+    "rules": (f"{PLUGIN}(rules=({{}},))", "TypeError: its rules are no tuple of Rule"),
+    "rule": (
+        "from embark.seams import Rule; from embark.plugins import Plugin\n"
+        "def plugin(): return Plugin(rules=(Rule('mine', 'A rule.', by='type'),))",
+        "EmbarkError: The rule 'mine' is declared wrongly: its `by`",
+    ),
+    "studies": (f"{PLUGIN}(studies=print)", "TypeError: its studies are no tuple of"),
     "pair": (f"{PLUGIN}(loaders=('x', 'm:f'))", "TypeError: its loaders are no mapping"),
     "function": (f"{PLUGIN}(loaders={{'x': print}})", "TypeError: its loader 'x' is neither"),
 }

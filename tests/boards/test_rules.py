@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from statistics import median
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,6 +17,7 @@ from embark.boards.leaderboards import shared
 from embark.boards.rules import RULES, by_difficulty, rule_of, summarize
 from embark.catalogue import UnknownName
 from embark.results import Record, TaskResult
+from embark.seams import Rule, Subtotal
 from embark.stats.means import mean
 from embark.tasks import BENCHMARKS, TASKS
 from embark.types import Benchmark, EmbarkError, Task
@@ -210,3 +213,28 @@ def test_standings_follow_the_rule_with_intervals_and_errata() -> None:
     with pytest.raises(UnknownName, match="mean-of-types"):
         standings(tasks, found, "mean-of-type")
     assert standings([replace(task, protocol="other") for task in tasks], found, "mmeb") == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "fault"),
+    [
+        ({"name": ""}, "its `name` must be a text"),
+        ({"about": " "}, "its `about` must be a text"),
+        ({"by": "type"}, "its `by` and `without` must be tuples of names, not 'type'"),
+        ({"by": ()}, "must be tuples of names"),
+        ({"over": "models"}, "its total is over groups or tasks, not 'models'"),
+        ({"over": "tasks", "average": 0.5}, "its `average` must be a function, not 0.5"),
+        ({"over": "tasks", "weights": ["a"]}, "its `weights` must map tasks to numbers"),
+        ({"subtotal": ("part", ("a",))}, "its `subtotal` must be an embark.seams.Subtotal"),
+        ({"zeros_without": "audio"}, "a total over groups has no `zeros_without`"),
+        ({"over": "tasks", "subtotal": Subtotal("part", ("a",))}, "a total over tasks has no `subtotal`"),
+        ({"over": "tasks", "weights": {}, "zeros_without": "audio"}, "has no `average` and no `zeros_without`"),
+    ],
+)
+def test_a_rule_that_is_declared_wrongly_is_refused_when_it_is_made(fields: dict[str, Any], fault: str) -> None:
+    with pytest.raises(EmbarkError, match=re.escape(fault)):
+        Rule(**{"name": "mine", "about": "A rule.", **fields})
+
+
+def test_every_rule_says_what_its_totals_are() -> None:
+    assert all(rule.name == name and rule.about.endswith(".") for name, rule in RULES.items())
