@@ -18,6 +18,7 @@ FLOW = (
 )  # fmt: skip
 APART = (
     {"tasks", "models"}, {"data", "models"}, {"evaluators", "models"}, {"evaluators", "data"}, {"evaluators", "store"},
+    {"boards", "engine"}, {"boards", "store"},
 )  # fmt: skip
 
 
