@@ -47,7 +47,7 @@ types: $(VENV)/.test
 
 # The documentation as a site in build/site-docs, with the page that is made of what readers and evaluators declare.
 docs: $(VENV)/.docs
-	$(BIN)/python -m embark.boards.reference > docs/readers.md
+	$(BIN)/python -m embark.declarations > docs/readers.md
 	NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --quiet --strict
 
 # The wheel and the source archive, in dist/.

@@ -34,8 +34,9 @@ from embark.allocation import return_memory
 from embark.data.lazy_items import Texts, text_array
 from embark.engine.ray import RayEngine
 from embark.engine.ray_cluster import Cluster
-from embark.models.encoder import Encoder, Tower, Towers, fingerprint
+from embark.models.encoder import Encoder, Tower, Towers
 from embark.planning import Needs, keys_of, plan, task_demand
+from embark.protocol import vector_space
 from embark.store import Space, Store
 from embark.types import Dataset, Groups, ModelCard, Side, Source, Task
 
@@ -109,7 +110,7 @@ def needs_of_texts(count: int, word: str) -> Needs:
 
 def engine(seconds: float, copies: int, preparers: int) -> RayEngine:
     cluster = Cluster(copies=copies, preparers=preparers)
-    return RayEngine(cluster, partial(lengths, seconds), partial(lengths, 0), None, fingerprint(CARD))
+    return RayEngine(cluster, partial(lengths, seconds), partial(lengths, 0), None, vector_space(CARD))
 
 
 # ── the rate of several copies ───────────────────────────────────────────────────────────────────────────────────────

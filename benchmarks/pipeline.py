@@ -57,8 +57,8 @@ from embark.engine.report import Report
 from embark.engine.tuning import Tuning
 from embark.models import Encoder, get_model
 from embark.models.device import CONNECTIONS
-from embark.models.encoder import fingerprint
 from embark.planning import Demand, Need, Plan, plan, task_demand
+from embark.protocol import vector_space
 from embark.run.hashing import HashingProcesses
 from embark.run.read_ahead import Opened, ReadAhead
 from embark.settings import load_settings
@@ -244,7 +244,7 @@ class Bench:
         """The seconds of keys and engine, into one store: tasks are read ahead, and those that were read by the time
         that the model takes new batches are handed to it, as in a run. The model is checked in the first wave alone.
         """
-        space = Store(self.folder / f"store{next(self.stores)}").space(fingerprint(encoder.card))
+        space = Store(self.folder / f"store{next(self.stores)}").space(vector_space(encoder.card))
         rows = np.array_split(np.arange(len(items)), min(TASKS, len(items)))
         of_task = {f"Items{number}": take(items, part) for number, part in enumerate(rows)}
 
@@ -271,7 +271,7 @@ class Bench:
         return time.perf_counter() - start
 
     def _engine(self, encoder: Encoder, needs: Sequence[Need], options: dict[str, Any]) -> float:
-        with Store(self.folder / f"store{next(self.stores)}").space(fingerprint(encoder.card)).writer() as writer:
+        with Store(self.folder / f"store{next(self.stores)}").space(vector_space(encoder.card)).writer() as writer:
             start = time.perf_counter()
             report = embed(encoder, needs, writer, self_check=True, **options)
             seconds = time.perf_counter() - start

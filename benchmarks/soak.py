@@ -46,7 +46,7 @@ from PIL import Image
 import embark
 from embark.data.items import as_keys
 from embark.engine import sink
-from embark.models.encoder import fingerprint
+from embark.protocol import vector_space
 from embark.results import Results, TaskResult
 from embark.settings import Settings, load_settings
 from embark.store import Store, Writer
@@ -258,7 +258,7 @@ class Soak:
         if not self.reference[revision] or log[-1]["failures"]:
             raise SystemExit(f"The reference of model {revision} failed: {log[-1]}")
         self.models = [*self.models, revision][-ACTIVE:]
-        self.spaces[revision] = fingerprint(model(revision).card)
+        self.spaces[revision] = vector_space(model(revision).card)
         self.known[self.spaces[revision]] = set()
         self.expected[self.spaces[revision]] = set()
         self.count["models"] += 1

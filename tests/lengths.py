@@ -12,8 +12,9 @@ from PIL import Image
 from embark.data import items
 from embark.data.items import as_keys, key
 from embark.engine.local import embed
-from embark.models.encoder import Encoder, fingerprint
+from embark.models.encoder import Encoder
 from embark.planning import Need
+from embark.protocol import vector_space
 from embark.store import Space, Store
 from embark.types import Array, Content, Item, ModelCard
 
@@ -52,7 +53,7 @@ def picture(colour: tuple[int, int, int]) -> Item:
 
 
 def needs(encoder: Encoder, wanted: Sequence[Item]) -> list[Need]:
-    space = fingerprint(encoder.card)
+    space = vector_space(encoder.card)
     return [Need(key(space, encoder.render(i, "item", None)), i, "item", None, 0, row) for row, i in enumerate(wanted)]
 
 
@@ -61,7 +62,7 @@ def name(need: Need) -> str:
 
 
 def run(store: Store, encoder: Encoder, wanted: Sequence[Need], **options: Any) -> tuple[Any, Space]:
-    space = store.space(fingerprint(encoder.card))
+    space = store.space(vector_space(encoder.card))
     with space.writer() as writer:
         report = embed(encoder, wanted, writer, name=name, **options)
     space.refresh()
@@ -70,7 +71,7 @@ def run(store: Store, encoder: Encoder, wanted: Sequence[Need], **options: Any) 
 
 def stored_numbers(store: Store, encoder: Encoder, wanted: Sequence[Need]) -> list[int]:
     """The rows whose vectors are in the store, and are theirs."""
-    space = store.space(fingerprint(encoder.card))
+    space = store.space(vector_space(encoder.card))
     present = [need for need in wanted if space.has(as_keys([need.key]))[0]]
     for need in present:
         assert space.read(as_keys([need.key]))[0][0] == number(need.item.parts[0].text)  # type: ignore[union-attr]

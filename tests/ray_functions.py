@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 from embark.data.lazy_items import Texts, text_array
-from embark.models.encoder import Encoder, Tower, Towers, fingerprint
+from embark.models.encoder import Encoder, Tower, Towers
 from embark.planning import Needs, plan, task_demand
+from embark.protocol import vector_space
 from embark.types import Dataset, Groups, ModelCard, Side, Source, Task
 
 MEMORY = {"object_store_memory": 150 << 20}  # of a node
@@ -80,7 +81,7 @@ def lengths(seconds: float = 0.0, log: str = "", fails: bool = False, reverses: 
     return Towers(card, {"text": Tower(embed, prepare)})
 
 
-SPACE = fingerprint(lengths().card)
+SPACE = vector_space(lengths().card)
 
 
 def node() -> str:

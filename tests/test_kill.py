@@ -15,7 +15,7 @@ import pytest
 
 from embark import get_model
 from embark.engine import sink
-from embark.models.encoder import fingerprint
+from embark.protocol import vector_space
 from embark.store import Space, Store
 
 FEW = ["PocketFlagZeroShot", "PocketClockReading", "PocketSpokenNameToText"]
@@ -74,7 +74,7 @@ def batches(folder: Path) -> list[tuple[float, set[str]]]:
 
 def stored(folder: Path) -> Space:
     """The vectors that a folder holds."""
-    return Store(folder / "home" / "store").space(fingerprint(get_model("embark/pocket").card))
+    return Store(folder / "home" / "store").space(vector_space(get_model("embark/pocket").card))
 
 
 def kill(

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import embark
 from embark.cli import app
-from embark.models.encoder import fingerprint
+from embark.protocol import vector_space
 from embark.types import Array, EmbarkError
 from tiny import saved, wordpiece
 
@@ -354,8 +354,8 @@ def test_14_08_a_card_is_a_model_too() -> None:
 
 def test_14_08_a_name_of_the_users_is_no_part_of_the_identity() -> None:
     card = own_model().card
-    assert fingerprint(card.called("another")) == fingerprint(card)
-    assert fingerprint(card.called("another").called("third")) == fingerprint(card)
+    assert vector_space(card.called("another")) == vector_space(card)
+    assert vector_space(card.called("another").called("third")) == vector_space(card)
     other = card.called("another").with_name(lambda name: f"{name} (bfloat16)")
     assert (other.name, other.keyed_as) == ("another (bfloat16)", "me/tiny (bfloat16)")
-    assert fingerprint(other) != fingerprint(card)
+    assert vector_space(other) != vector_space(card)

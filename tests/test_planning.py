@@ -17,8 +17,9 @@ import embark
 from embark.data import items, readers
 from embark.data.fetch import Hub
 from embark.data.items import as_keys
-from embark.models.encoder import Encoder, Tower, Towers, fingerprint, render_item, renders_plainly
+from embark.models.encoder import Encoder, Tower, Towers, render_item, renders_plainly
 from embark.planning import Count, Demand, Need, Plan, outline, plan, task_demand, workload
+from embark.protocol import vector_space
 from embark.settings import load_settings
 from embark.tasks import get_tasks
 from embark.types import (
@@ -207,7 +208,7 @@ def test_keys_of_a_side_are_those_of_its_rendered_items(
     none = np.zeros(0, np.int64)
     data = Dataset({"query": Side([str(row) for row in range(len(contents))], contents)}, Qrels(none, none, none))
     demand = task_demand(task, "test", "default", data, encoder)
-    space = fingerprint(encoder.card)
+    space = vector_space(encoder.card)
     rendered = [render_item(encoder, item, "query", instruction, style) for item in contents]
     assert demand.keys["query"].tolist() == [items.key(space, each) for each in rendered]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
-MODELS = (DOCS / "models.md").read_text(encoding="utf-8")
-GOOD = re.findall(r"^`my_package.py`:\n\n```py\n(.*?)```", MODELS, flags=re.S | re.M)[0]
+PLUGINS = (DOCS / "plugins.md").read_text(encoding="utf-8")
+GOOD = re.findall(r"^`my_package.py`:\n\n```py\n(.*?)```", PLUGINS, flags=re.S | re.M)[0]
 
 
 PLUGIN = "from embark import ModelCard; from embark.plugins import Plugin; plugin = Plugin"
@@ -112,6 +112,25 @@ def test_a_reader_of_a_plug_in_takes_no_name_of_ours(tmp_path: Path) -> None:
     )
     assert done.stdout.strip() == "46 2", done.stderr
     assert "its reader 'paired' is left out: there is one of that name already" in done.stderr
+def test_a_plug_in_brings_a_rule_for_benchmarks_and_boards(tmp_path: Path) -> None:
+    folder = installed(tmp_path, "my_package", GOOD)
+    done = run(
+        folder,
+        "import embark\n"
+        "from embark.cli import main\n"
+        "embark.evaluate(['me/bytes', 'embark/random'], 'Mine', show_progress=False)\n"
+        "board = embark.leaderboard('Mine')\n"
+        "print(board.rule, list(board.entries[0].model.totals))\n"
+        "print(embark.leaderboard(tasks='MyTask', rule='worst-task').rule.total)\n"
+        "sys.argv = ['embark', 'show', '--rule', 'worst-task']\n"
+        "main()\n",
+        "-W",
+        "error",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "worst-task ['worst']\nworst\n" in done.stdout
+    assert "worst-task: The worst of a model's tasks." in done.stdout
+    assert "my_package:worst" in done.stdout
 
 
 BROKEN = {
@@ -126,11 +145,19 @@ BROKEN = {
     "names": (f"{PLUGIN}(cards=('me/x',))", "TypeError: its cards are no tuple of ModelCard"),
     "tasks": (f"{PLUGIN}(tasks=ModelCard('me/x', '1', 'x', ()))", "TypeError: its tasks are no tuple of Task"),
     "nothing": (f"{PLUGIN}(benchmarks=None)", "TypeError: its benchmarks are no tuple of Benchmark"),
+    "readers": (f"{PLUGIN}(readers=(print,))", "TypeError: its readers are no tuple of Reader"),
+    "evaluators": (f"{PLUGIN}(evaluators=('mine',))", "TypeError: its evaluators are no tuple of Evaluator"),
+    "rules": (f"{PLUGIN}(rules=({{}},))", "TypeError: its rules are no tuple of Rule"),
+    "rule": (
+        "from embark.seams import Rule; from embark.plugins import Plugin\n"
+        "def plugin(): return Plugin(rules=(Rule('mine', 'A rule.', by='type'),))",
+        "EmbarkError: The rule 'mine' is declared wrongly: its `by`",
+    ),
+    "studies": (f"{PLUGIN}(studies=print)", "TypeError: its studies are no tuple of"),
     "pair": (f"{PLUGIN}(loaders=('x', 'm:f'))", "TypeError: its loaders are no mapping"),
-    "readers": (f"{PLUGIN}(readers=('mine',))", "TypeError: its readers are no tuple of Reader"),
-    "evaluators": (
+    "reader": (
         f"{PLUGIN}; from embark.seams import Files, Reader; Reader('mine', '', print, 'choice', Files())",
-        "EmbarkError: Reader 'mine': its `evaluators` must be a tuple of names",
+        "EmbarkError: The reader 'mine' is declared wrongly: its `evaluators` must be a tuple of names",
     ),
     "function": (f"{PLUGIN}(loaders={{'x': print}})", "TypeError: its loader 'x' is neither"),
 }
@@ -195,7 +222,7 @@ def test_nothing_is_looked_for_at_import(tmp_path: Path) -> None:
     assert done.stdout.strip() == "False"
 
 
-ALIKE = re.findall(r"^An evaluator is a value.*?```py\n(.*?)```", MODELS, flags=re.S | re.M)[0]
+ALIKE = re.findall(r"^An evaluator is a value.*?```py\n(.*?)```", PLUGINS, flags=re.S | re.M)[0]
 EVALUATOR = f'''
 {ALIKE}
 

@@ -13,9 +13,9 @@ import embark
 from embark.boards.comparable_results import load_results
 from embark.catalogue import UnknownName
 from embark.cli import app
+from embark.protocol import fingerprint_of
 from embark.results import Results, TaskResult
 from embark.run.plans import plan
-from embark.run.score import fingerprint_of
 from embark.settings import load_settings
 from embark.stats.compare import compare_results
 from embark.tasks import under_protocol

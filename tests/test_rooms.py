@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -12,10 +13,12 @@ ROOT = Path(embark.__file__).parent
 FLOW = (
     "types", "metrics", "escape", "paths", "settings", "redaction", "catalogue", "seams", "threads", "interrupts",
     "allocation", "processes", "http", "plugins", "registries", "tasks", "data", "models", "store", "evaluators",
-    "planning", "engine", "results", "published", "stats", "run", "boards", "studies", "site", "cli", "__init__",
+    "protocol", "planning", "engine", "results", "published", "stats", "boards", "run", "studies", "declarations",
+    "site", "cli", "__init__",
 )  # fmt: skip
 APART = (
     {"tasks", "models"}, {"data", "models"}, {"evaluators", "models"}, {"evaluators", "data"}, {"evaluators", "store"},
+    {"boards", "engine"}, {"boards", "store"},
 )  # fmt: skip
 
 
@@ -26,10 +29,7 @@ def doors() -> set[tuple[str, str, str]]:
     for path in ROOT.rglob("*.py"):
         room = path.relative_to(ROOT).parts[0].removesuffix(".py")
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        typing = {node for branch in ast.walk(tree) if _for_types_alone(branch, room) for node in ast.walk(branch)}
-        for node in ast.walk(tree):
-            if node in typing:
-                continue
+        for node in _at_run_time(tree) if room == "seams" else ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and node.module == "embark":
                 targets = [name.name for name in node.names if name.name in FLOW]
             elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("embark."):
@@ -42,9 +42,12 @@ def doors() -> set[tuple[str, str, str]]:
     return out
 
 
-def _for_types_alone(node: ast.AST, room: str) -> bool:
-    """Whether these are imports that only annotations of a seam need: they name values of later rooms."""
-    return room == "seams" and isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+def _at_run_time(tree: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but those under `if TYPE_CHECKING`: a seam may name types of later rooms in its annotations."""
+    for node in ast.iter_child_nodes(tree):
+        if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+            yield node
+            yield from _at_run_time(node)
 
 
 def test_every_room_is_on_the_plan() -> None:

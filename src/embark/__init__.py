@@ -36,7 +36,7 @@ Look up
     get_benchmarks   benchmarks by name and family
     get_models       cards of models by name and property
     show             all that is known about a task, benchmark or model
-    reference        the columns and options of readers, the parameters of evaluators
+    reference        what readers, evaluators, loaders, rules and studies declare
 
 Models of your own
     get_model                   a model by name, folder or card, ready to embed
@@ -136,7 +136,7 @@ _HOMES = {
     "Recommendation": "studies.recommend",
     "Record": "results",
     "RecordingInputs": "run.recording_inputs",
-    "Reference": "boards.reference",
+    "Reference": "declarations",
     "Rendered": "types",
     "Report": "studies.report",
     "Reranker": "models.encoder",
@@ -156,7 +156,7 @@ _HOMES = {
     "Text": "types",
     "Upload": "boards.push",
     "VectorFile": "run.vector_files",
-    "Verification": "boards.verification",
+    "Verification": "run.verification",
     "analyze": "studies.analyze",
     "build_omni": "run.build_omni",
     "card": "boards.card_section",
@@ -199,7 +199,7 @@ _HOMES = {
     "push": "boards.push",
     "rank": "run.ranked_lists",
     "recommend": "studies.recommend",
-    "reference": "boards.reference",
+    "reference": "declarations",
     "repair_store": "run.store_health",
     "report": "studies.report",
     "reranker": "models.functions",
@@ -209,7 +209,7 @@ _HOMES = {
     "store_size": "run.store_health",
     "task": "data.make_task",
     "to_toml": "data.tasks_file",
-    "verify": "boards.verification",
+    "verify": "run.verification",
 }
 _MODULES = ("analyze", "published")
 __all__ = sorted(_HOMES)

@@ -16,15 +16,13 @@ from embark.boards.push import Upload as Upload
 from embark.boards.push import push as push
 from embark.boards.rederive import PublishedCheck as PublishedCheck
 from embark.boards.rederive import check_published as check_published
-from embark.boards.reference import Reference as Reference
-from embark.boards.reference import reference as reference
-from embark.boards.verification import Verification as Verification
-from embark.boards.verification import verify as verify
 from embark.data.make_task import task as task
 from embark.data.own_tasks import get_tasks as get_tasks
 from embark.data.readers.folder import folder_task as folder_task
 from embark.data.tasks_file import load_tasks as load_tasks
 from embark.data.tasks_file import to_toml as to_toml
+from embark.declarations import Reference as Reference
+from embark.declarations import reference as reference
 from embark.engine.ray_cluster import Cluster as Cluster
 from embark.models import get_generator as get_generator
 from embark.models import get_model as get_model
@@ -72,6 +70,8 @@ from embark.run.store_health import store_size as store_size
 from embark.run.vector_files import VectorFile as VectorFile
 from embark.run.vector_files import export_vectors as export_vectors
 from embark.run.vector_files import import_vectors as import_vectors
+from embark.run.verification import Verification as Verification
+from embark.run.verification import verify as verify
 from embark.settings import Settings as Settings
 from embark.settings import load_settings as load_settings
 from embark.site.bundle import Site as Site

@@ -20,7 +20,8 @@ from embark.catalogue import group_values
 from embark.data.items import KEY, Kinds, as_items, as_keys, first_positions, hash_content, key, plain_keys
 from embark.data.items import take as take_items
 from embark.data.lazy_items import Chained
-from embark.models.encoder import Encoder, fingerprint, render_item, renders_plainly
+from embark.models.encoder import Encoder, render_item, renders_plainly
+from embark.protocol import vector_space
 from embark.types import Array, Dataset, Item, Rendered, Style, Task, role_of
 
 BLOCK = 1024  # needs that are made at a time
@@ -207,7 +208,7 @@ def task_demand(task: Task, split: str, subset: str, data: Dataset, encoder: Enc
 
 def item_keys(task: Task, subset: str, side: str, items: Sequence[Item], encoder: Encoder) -> Array:
     """The keys that the items of a side of a subset have for this encoder."""
-    space = fingerprint(encoder.card)
+    space = vector_space(encoder.card)
     role = role_of(side)
     instruction = task.instruction(role, subset)
     modalities = {modality for names in as_items(items).kinds().names for modality in names}

@@ -1,4 +1,4 @@
-"""Plug-ins: packages that bring models, loader families, tasks, benchmarks and evaluators of their own.
+"""Plug-ins: packages that bring rows (models, tasks, benchmarks) and values of the seams (`embark.seams`) of their own.
 
 A package names a function (or a `Plugin`) under the entry-point group "embark" in its pyproject.toml:
 
@@ -19,10 +19,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from embark.catalogue import N, Registry
-from embark.seams import Evaluator, Reader
+from embark.seams import Evaluator, Reader, Rule
 from embark.settings import allowed_plugins
 from embark.types import Benchmark, EmbarkError, ModelCard, Task
 
@@ -32,7 +32,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Plugin:
-    """The rows and loaders that a package adds.
+    """What a package adds, each kind in a tuple: `embark.types` has the rows, `embark.seams` the values of the seams.
+
+    Rows name the seams: a card its loader, a task its reader and its evaluator, a benchmark its rule.
 
     A loader is "module:function", which takes a `ModelCard` and a `Loading`; cards name it. If it runs on torch,
     `embark.models.loading.Loader("module:function", "torch")` allows copies on several devices.
@@ -44,7 +46,7 @@ class Plugin:
     benchmarks: tuple[Benchmark, ...] = ()
     readers: tuple[Reader, ...] = ()
     evaluators: tuple[Evaluator, ...] = ()
-    rules: tuple[Any, ...] = ()
+    rules: tuple[Rule, ...] = ()
     studies: tuple[Any, ...] = ()
 
 
@@ -123,14 +125,15 @@ def _load() -> dict[str, Plugin]:
     return out
 
 
-ROWS = {"cards": ModelCard, "tasks": Task, "benchmarks": Benchmark, "readers": Reader, "evaluators": Evaluator}
-
-
 def _check(plugin: Plugin) -> None:
-    for kind, row_type in ROWS.items():
-        rows = getattr(plugin, kind)
-        if not (isinstance(rows, (tuple, list)) and all(isinstance(row, row_type) for row in rows)):
-            raise TypeError(f"its {kind} are no tuple of {row_type.__name__}; one alone needs its comma, as in (one,)")
+    """Raise an error that names the field, unless each field holds the type that `Plugin` states."""
+    for kind, hint in get_type_hints(Plugin).items():
+        if get_origin(hint) is tuple:
+            row_type = object if Any in get_args(hint) else get_args(hint)[0]
+            rows = getattr(plugin, kind)
+            if not (isinstance(rows, (tuple, list)) and all(isinstance(row, row_type) for row in rows)):
+                name = row_type.__name__
+                raise TypeError(f"its {kind} are no tuple of {name}; one alone needs its comma, as in (one,)")
     if not isinstance(plugin.loaders, Mapping):
         raise TypeError("its loaders are no mapping of names to 'module:function'")
     for name, loader in plugin.loaders.items():

@@ -401,7 +401,7 @@ class Option:
 
 @dataclass(frozen=True)
 class ModelCard:
-    """The facts about a checkpoint. Fields under `identity` decide its vectors, and so their keys."""
+    """The facts about a checkpoint. Those of `protocol.identity` decide its vectors, and so their keys."""
 
     name: str
     revision: str
@@ -447,17 +447,6 @@ class ModelCard:
     def with_name(self, change: Callable[[str], str]) -> ModelCard:
         """The card of other vectors, whose name is a change of this one's."""
         return replace(self, name=change(self.name), keyed_as=change(self.keyed_as) if self.keyed_as else "")
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """All facts that can change a vector, and nothing else."""
-        names = ("revision", "loader", "dim", "fusion", "dtype", "stored", "frames", "sample_rate")
-        facts = {"name": self.keyed_as or self.name} | {name: getattr(self, name) for name in names}
-        facts["settings"] = self.options  # its name in the keys of stored vectors
-        hashed = self.revision.startswith(("local-", "sha256-"))  # a hash of the files, wherever they are
-        pixels = "" if self.pixels == "pillow" else self.pixels  # as before there was a choice
-        optional = {"source": "" if hashed else self.source, "context": self.context, "pixels": pixels}
-        return facts | {name: value for name, value in optional.items() if value}
 
 
 # ── scores ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -14,8 +14,8 @@ from embark.boards.leaderboards import Leaderboard, leaderboard
 from embark.boards.matrix import Matrix, load_matrix, matrix
 from embark.catalogue import UnknownName
 from embark.models import MODELS
+from embark.protocol import fingerprint_of
 from embark.results import Record, Results, TaskResult
-from embark.run.score import fingerprint_of
 from embark.settings import load_settings
 from embark.studies.recommend import recommend
 from embark.tasks import TASKS, get_benchmark

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from embark import published
 from embark.boards.leaderboards import leaderboard
 from embark.boards.published_views import published_view, titles, views
-from embark.boards.rules import RULES
+from embark.boards.rules import RULES, summarize
 from embark.cli import app
 from embark.results.table import Score
 from embark.tasks import TASKS, get_benchmark
@@ -102,7 +102,7 @@ def test_a8_a_number_of_the_paper_leads_to_the_views() -> None:
 def test_a8_the_rule_leaves_its_tasks_out_of_all_columns() -> None:
     rule = RULES["coarse-and-fine"]
     tasks = TASKS.match(get_benchmark(MIEB).tasks)
-    summary = rule(tasks, dict.fromkeys((task.name for task in tasks), 0.5))
+    summary = summarize(rule, tasks, dict.fromkeys((task.name for task in tasks), 0.5))
     assert not {*rule.without} & {*summary.totals["mean"].weights}
     assert summary.groups["Retrieval"].of == 41
     assert summary.groups["Coarse Linear Probing"].of == 8

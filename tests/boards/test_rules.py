@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from statistics import median
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,9 +14,10 @@ from hypothesis import strategies as st
 
 from embark.boards.aggregate import standings
 from embark.boards.leaderboards import shared
-from embark.boards.rules import RULES, by_difficulty, rule_of
+from embark.boards.rules import RULES, by_difficulty, rule_of, summarize
 from embark.catalogue import UnknownName
 from embark.results import Record, TaskResult
+from embark.seams import Rule, Subtotal
 from embark.stats.means import mean
 from embark.tasks import BENCHMARKS, TASKS
 from embark.types import Benchmark, EmbarkError, Task
@@ -41,7 +44,7 @@ def result(task: Task, score: float, *warnings: str) -> TaskResult:
 @pytest.mark.parametrize("benchmark", BENCHMARKS.values(), ids=lambda b: b.name)
 def test_every_benchmark_has_a_rule_that_covers_its_tasks(benchmark: Benchmark) -> None:
     tasks = rows(benchmark.name)
-    made = RULES[benchmark.rule](tasks, {task.name: 0.5 for task in tasks})
+    made = summarize(RULES[benchmark.rule], tasks, {task.name: 0.5 for task in tasks})
     for one in [*made.groups.values(), *made.totals.values()]:
         assert one.value == pytest.approx(0.5)
         assert not one.partial
@@ -61,7 +64,7 @@ def test_every_benchmark_has_a_rule_that_covers_its_tasks(benchmark: Benchmark) 
 )
 def test_groups_are_the_columns_of_the_papers(benchmark: str, groups: int) -> None:
     tasks = rows(benchmark)
-    assert len(RULES[BENCHMARKS[benchmark].rule](tasks, {task.name: 0.0 for task in tasks}).groups) == groups
+    assert len(summarize(RULES[BENCHMARKS[benchmark].rule], tasks, {task.name: 0.0 for task in tasks}).groups) == groups
 
 
 @given(st.data())
@@ -70,7 +73,7 @@ def test_an_aggregate_is_the_weighted_sum_of_its_tasks(data: st.DataObject) -> N
     tasks = rows(benchmark)
     some = data.draw(st.lists(st.sampled_from([task.name for task in tasks]), min_size=1, unique=True))
     values = {name: data.draw(st.floats(0, 1)) for name in some}
-    made = RULES[BENCHMARKS[benchmark].rule](tasks, values)
+    made = summarize(RULES[BENCHMARKS[benchmark].rule], tasks, values)
     for one in [*made.groups.values(), *made.totals.values()]:
         assert one.value == pytest.approx(sum(w * values[name] for name, w in one.weights.items()), abs=1e-12)
         assert sum(one.weights.values()) == pytest.approx(1)
@@ -81,7 +84,7 @@ def test_an_aggregate_is_the_weighted_sum_of_its_tasks(data: st.DataObject) -> N
 
 def test_a_group_without_scores_is_absent_and_a_mean_of_nothing_is_an_error() -> None:
     tasks = rows("MIEB(lite)")
-    made = mean_of_types(tasks, {"VisualSTS17Multilingual": 0.5})
+    made = summarize(mean_of_types, tasks, {"VisualSTS17Multilingual": 0.5})
     assert list(made.groups) == ["VisualSTS(multi)"]
     assert list(made.totals) == ["mean"]  # no English task, so no English mean
     assert (made.totals["mean"].count, made.totals["mean"].of) == (1, 51)
@@ -92,7 +95,7 @@ def test_a_group_without_scores_is_absent_and_a_mean_of_nothing_is_an_error() ->
 def test_the_english_mean_leaves_two_types_out() -> None:
     tasks = rows("MIEB(Multilingual)")
     foreign = ("Any2AnyMultilingualRetrieval", "VisualSTS(multi)")
-    made = mean_of_types(tasks, {task.name: float(task.tags["type"] in foreign) for task in tasks})
+    made = summarize(mean_of_types, tasks, {task.name: float(task.tags["type"] in foreign) for task in tasks})
     assert made.totals["mean"].value == pytest.approx(0.2)
     assert made.totals["mean (en)"].value == 0
     assert made.totals["mean (en)"].of == 125
@@ -101,14 +104,14 @@ def test_the_english_mean_leaves_two_types_out() -> None:
 def test_categories_and_capabilities_count_alike_however_many_tasks_they_have() -> None:
     tasks = [t for t in rows("UniBench") if t.category in ("Texture", "Relation")]
     values = {task.name: float(task.category == "Texture") for task in tasks}
-    assert mean_of_categories(tasks, values).totals["mean"].value == 0.5
-    assert mean_of_capabilities(tasks, values).totals["mean"].value == 0.5
+    assert summarize(mean_of_categories, tasks, values).totals["mean"].value == 0.5
+    assert summarize(mean_of_capabilities, tasks, values).totals["mean"].value == 0.5
 
 
 def test_audio_that_a_model_does_not_take_counts_as_zero_in_all_and_is_left_out_of_all_star() -> None:
     tasks = rows("MMEB-V3")
     values = {task.name: 0.6 for task in tasks if task.tags["group"] != "audio"}
-    made = mmeb(tasks, values, DEAF)
+    made = summarize(mmeb, tasks, values, DEAF)
     whole = made.totals["All"]
     assert (whole.count, whole.of, whole.zeros) == (179, 190, 11)  # zeros are no scores
     assert whole.value == pytest.approx(0.6 * 179 / 190)
@@ -118,16 +121,17 @@ def test_audio_that_a_model_does_not_take_counts_as_zero_in_all_and_is_left_out_
     assert not made.totals["All*"].partial
     assert "audio" not in made.groups
     values.pop("MMEB/VOC2007")
-    made = mmeb(tasks, values, DEAF)
+    made = summarize(mmeb, tasks, values, DEAF)
     assert made.totals["All"].value == pytest.approx(0.6 * 178 / 189)  # not run is not zero
     assert made.totals["All"].partial
     audio = next(task.name for task in tasks if task.tags["group"] == "audio")
-    assert mmeb(tasks, values | {audio: 0.3}, DEAF) == mmeb(tasks, values | {audio: 0.3})  # it hears
+    values |= {audio: 0.3}
+    assert summarize(mmeb, tasks, values, DEAF) == summarize(mmeb, tasks, values)  # it hears
 
 
 def test_audio_that_a_model_was_not_run_on_is_missing() -> None:
     tasks = rows("MMEB-V3")
-    made = mmeb(tasks, {task.name: 0.6 for task in tasks if task.tags["group"] != "audio"})
+    made = summarize(mmeb, tasks, {task.name: 0.6 for task in tasks if task.tags["group"] != "audio"})
     for whole in made.totals.values():
         assert whole.value == pytest.approx(0.6)
         assert (whole.count, whole.of, whole.zeros) == (179, 190, 0)
@@ -137,42 +141,43 @@ def test_audio_that_a_model_was_not_run_on_is_missing() -> None:
 def test_arks_knowledge_axis_is_the_mean_over_subtypes() -> None:
     tasks = rows("ARK")
     values = {task.name: float(task.category == "Formal Science") for task in tasks}
-    assert RULES["ark"](tasks, values).totals["knowledge axis"].value == pytest.approx(2 / 17)  # not 1 / 5
+    assert summarize(RULES["ark"], tasks, values).totals["knowledge axis"].value == pytest.approx(2 / 17)  # not 1 / 5
 
 
 def test_a_group_without_audio_has_one_total() -> None:
     tasks = rows("MMEB-V3(image)")
-    assert list(mmeb(tasks, {task.name: 0.5 for task in tasks}).totals) == ["All"]
+    assert list(summarize(mmeb, tasks, {task.name: 0.5 for task in tasks}).totals) == ["All"]
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
 def test_medians_are_the_scores_in_the_middle(scores: list[float]) -> None:
     tasks = rows("UniBench(relation)")
     values = dict(zip([task.name for task in tasks], scores, strict=False))
-    made = median_of_types(tasks, values)
+    made = summarize(median_of_types, tasks, values)
     for one in (made.groups["Relation"], made.totals["median"]):
         assert one.value == pytest.approx(median(scores))
         assert (one.count, one.of) == (len(scores), 6)
         assert sum(weight * values[task] for task, weight in one.weights.items()) == pytest.approx(one.value)
-    assert median_of_capabilities(tasks, values).totals == made.totals
+    assert summarize(median_of_capabilities, tasks, values).totals == made.totals
 
 
 def test_hard_tasks_count_more_when_weighted_by_what_a_model_lacks() -> None:
     easy, hard, unknown = rows("UniBench(relation)")[:3]
     rule = by_difficulty("org/reference", {easy.name: 0.8, hard.name: 0.2})
-    made = rule([easy, hard, unknown], {easy.name: 0.9, hard.name: 0.3, unknown.name: 1.0}).totals["weighted mean"]
+    scores = {easy.name: 0.9, hard.name: 0.3, unknown.name: 1.0}
+    made = summarize(rule, [easy, hard, unknown], scores).totals["weighted mean"]
     assert made.value == pytest.approx(0.2 * 0.9 + 0.8 * 0.3)
     assert (made.count, made.of) == (2, 2)
     assert rule_of(rule) is rule
     assert str(rule) == "mean weighted by what org/reference lacks"
     with pytest.raises(EmbarkError, match="weights are all zero"):
-        rule([unknown], {unknown.name: 1.0})
+        summarize(rule, [unknown], {unknown.name: 1.0})
 
 
 def test_a_rule_says_which_family_it_is_not_for() -> None:
     tasks = rows("MIEB(lite)")
     with pytest.raises(EmbarkError, match="not for MIEB"):
-        mean_of_capabilities(tasks, {task.name: 0.5 for task in tasks})
+        summarize(mean_of_capabilities, tasks, {task.name: 0.5 for task in tasks})
 
 
 def test_models_with_gaps_compare_over_the_tasks_that_all_have() -> None:
@@ -186,7 +191,7 @@ def test_models_with_gaps_compare_over_the_tasks_that_all_have() -> None:
 
 def test_a_group_is_spelled_like_the_category_that_it_repeats() -> None:
     tasks = rows("UniBench")
-    groups = mean_of_types(tasks, {task.name: 0.5 for task in tasks}).groups
+    groups = summarize(mean_of_types, tasks, {task.name: 0.5 for task in tasks}).groups
     assert list(groups) == list(dict.fromkeys(task.category for task in tasks))
 
 
@@ -208,3 +213,28 @@ def test_standings_follow_the_rule_with_intervals_and_errata() -> None:
     with pytest.raises(UnknownName, match="mean-of-types"):
         standings(tasks, found, "mean-of-type")
     assert standings([replace(task, protocol="other") for task in tasks], found, "mmeb") == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "fault"),
+    [
+        ({"name": ""}, "its `name` must be a text"),
+        ({"about": " "}, "its `about` must be a text"),
+        ({"by": "type"}, "its `by` and `without` must be tuples of names, not 'type'"),
+        ({"by": ()}, "must be tuples of names"),
+        ({"over": "models"}, "its total is over groups or tasks, not 'models'"),
+        ({"over": "tasks", "average": 0.5}, "its `average` must be a function, not 0.5"),
+        ({"over": "tasks", "weights": ["a"]}, "its `weights` must map tasks to numbers"),
+        ({"subtotal": ("part", ("a",))}, "its `subtotal` must be an embark.seams.Subtotal"),
+        ({"zeros_without": "audio"}, "a total over groups has no `zeros_without`"),
+        ({"over": "tasks", "subtotal": Subtotal("part", ("a",))}, "a total over tasks has no `subtotal`"),
+        ({"over": "tasks", "weights": {}, "zeros_without": "audio"}, "has no `average` and no `zeros_without`"),
+    ],
+)
+def test_a_rule_that_is_declared_wrongly_is_refused_when_it_is_made(fields: dict[str, Any], fault: str) -> None:
+    with pytest.raises(EmbarkError, match=re.escape(fault)):
+        Rule(**{"name": "mine", "about": "A rule.", **fields})
+
+
+def test_every_rule_says_what_its_totals_are() -> None:
+    assert all(rule.name == name and rule.about.endswith(".") for name, rule in RULES.items())

@@ -13,7 +13,7 @@ import embark
 from embark.cli import app
 from embark.data import readers
 from embark.data.readers import ark
-from embark.run.score import fingerprint_of
+from embark.protocol import fingerprint_of
 from embark.settings import load_settings
 from embark.tasks import TASKS
 from embark.types import EmbarkError, Qrels, Task

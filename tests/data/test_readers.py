@@ -46,7 +46,8 @@ def test_a_reader_serves_evaluators_that_exist_and_says_what_it_reads(name: str)
     ],
 )
 def test_a_declaration_that_cannot_be_is_an_error_that_names_the_reader(field: str, value: Any, message: str) -> None:
-    with pytest.raises(EmbarkError, match=rf"^Reader '{' ' if field == 'name' else 'labelled'}': {message}"):
+    name = " " if field == "name" else "labelled"
+    with pytest.raises(EmbarkError, match=rf"^The reader '{name}' is declared wrongly: {message}"):
         replace(VALID, **{field: value})
 
 

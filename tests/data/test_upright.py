@@ -17,7 +17,7 @@ from PIL import Image, ImageOps
 import embark
 from embark.data import items, lazy_media, media, upright
 from embark.data.upright import UprightMedia
-from embark.run.score import fingerprint_of
+from embark.protocol import fingerprint_of
 from embark.tasks import TASKS
 from embark.types import Dataset, Item, Media, Qrels, Rendered, Side
 from hub import FakeHub

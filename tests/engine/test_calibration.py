@@ -14,7 +14,7 @@ import pytest
 from embark.data import items
 from embark.engine.calibration import calibrate
 from embark.engine.local import embed
-from embark.models.encoder import fingerprint
+from embark.protocol import vector_space
 from embark.store import Store
 from embark.types import Content
 from lengths import Lengths, needs, number, picture, text
@@ -44,7 +44,7 @@ def test_each_kind_has_a_rate_near_that_of_a_run(tmp_path: Path) -> None:
         rates = calibrate(Slow(), wanted, seconds=1.5, folder=tmp_path)
         assert rates["image",] > 2 * rates["text",]
         start = time.perf_counter()
-        with Store(tmp_path / str(attempt)).space(fingerprint(Lengths().card)).writer() as writer:
+        with Store(tmp_path / str(attempt)).space(vector_space(Lengths().card)).writer() as writer:
             embed(Slow(), wanted, writer)
         return (200 * rates["text",] + 30 * rates["image",]) / (time.perf_counter() - start)
 

@@ -22,8 +22,9 @@ from embark.data import items
 from embark.data.items import key
 from embark.models import api, get_model
 from embark.models.api import Pace, Remote, RequestItem
-from embark.models.encoder import Billed, fingerprint
+from embark.models.encoder import Billed
 from embark.models.providers import PROVIDERS
+from embark.protocol import identity, vector_space
 from embark.settings import load_settings
 from embark.types import Content, EmbarkError, ModelCard
 
@@ -89,7 +90,7 @@ def test_a_wanted_dimension_is_asked_for(server: FakeProvider) -> None:
     encoder = model("openai", options={"dimensions": DIM})
     encoder.embed(texts(encoder, ["a"]))
     assert server.requests[0][2]["dimensions"] == DIM
-    assert fingerprint(encoder.card) != fingerprint(model("openai").card)
+    assert vector_space(encoder.card) != vector_space(model("openai").card)
 
 
 def test_any_model_of_a_compatible_server_has_a_name(server: FakeProvider) -> None:
@@ -111,7 +112,7 @@ def test_another_address_is_another_space(server: FakeProvider, monkeypatch: pyt
     here = model("openai").card
     assert "endpoint" not in here.options
     assert there.options["endpoint"] == server.endpoint
-    assert fingerprint(here) != fingerprint(there)
+    assert vector_space(here) != vector_space(there)
 
 
 # ── trouble that passes ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -200,7 +201,7 @@ def test_the_key_goes_to_the_provider_and_nowhere_else(server: FakeProvider) -> 
     assert server.requests[0][1]["Authorization"] == f"Bearer {KEY}"
     with pytest.raises(EmbarkError, match="you sent …") as caught:
         encoder.embed(texts(encoder, ["poison"]))
-    shown = f"{caught.value!r} {encoder!r} {encoder.card!r} {vars(encoder)!r} {json.dumps(encoder.card.identity)}"
+    shown = f"{caught.value!r} {encoder!r} {encoder.card!r} {vars(encoder)!r} {json.dumps(identity(encoder.card))}"
     assert KEY not in shown
 
 

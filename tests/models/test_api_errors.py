@@ -20,8 +20,9 @@ from embark.data.readers.folder import folder_task
 from embark.engine.local import embed
 from embark.models import api, get_model
 from embark.models.api import Remote
-from embark.models.encoder import Interrupted, fingerprint
+from embark.models.encoder import Interrupted
 from embark.planning import Need
+from embark.protocol import vector_space
 from embark.run.plans import plan
 from embark.store import Store
 from embark.types import Content, EmbarkError
@@ -169,13 +170,13 @@ def test_a_request_that_is_wrong_as_a_whole_is_not_asked_for_every_item(server: 
 
 
 def needs(encoder: Remote, words: Sequence[str]) -> list[Need]:
-    space = fingerprint(encoder.card)
+    space = vector_space(encoder.card)
     wanted = [items.text(word) for word in words]
     return [Need(key(space, encoder.render(i, "item", None)), i, "item", None, 0, row) for row, i in enumerate(wanted)]
 
 
 def run(store: Store, encoder: Remote, wanted: Sequence[Need]) -> None:
-    space = store.space(fingerprint(encoder.card))
+    space = store.space(vector_space(encoder.card))
     todo = [need for need in wanted if not space.has(as_keys([need.key]))[0]]
     with space.writer() as writer:
         embed(encoder, todo, writer)
@@ -191,12 +192,12 @@ def test_after_an_error_only_the_rest_is_asked_for(server: FakeProvider, name: s
         run(store, encoder, wanted)
     before = sum(server.billed.values())
     assert before > 0
-    assert int(store.space(fingerprint(encoder.card)).has(as_keys([need.key for need in wanted])).sum()) == before
+    assert int(store.space(vector_space(encoder.card)).has(as_keys([need.key for need in wanted])).sum()) == before
     server.poison = ""
     run(store, encoder, wanted)
     assert sum(server.billed.values()) == len(words)
     assert set(server.billed.values()) == {1}
-    found = np.asarray(store.space(fingerprint(encoder.card)).read(as_keys([need.key for need in wanted])))
+    found = np.asarray(store.space(vector_space(encoder.card)).read(as_keys([need.key for need in wanted])))
     np.testing.assert_array_equal(found, expected(encoder, words))
 
 
@@ -231,7 +232,7 @@ def test_a_vector_of_another_dimension_is_an_error_and_the_others_are_kept(
     wanted, server.odd = needs(encoder, words), {words[n]: 5 for n in odd}
     with pytest.raises(Interrupted, match=rf"shape \(5,\) for '{words[odd[0]]}'; others have dimension {DIM}\."):
         run(store, encoder, wanted)
-    stored = int(store.space(fingerprint(encoder.card)).has(as_keys([need.key for need in wanted])).sum())
+    stored = int(store.space(vector_space(encoder.card)).has(as_keys([need.key for need in wanted])).sum())
     assert stored == sum(server.billed.values()) - len(odd) > 0
     server.odd = {}
     run(store, encoder, wanted)

@@ -9,6 +9,7 @@ import pytest
 import embark
 from api_server import KEY, FakeProvider, serving
 from embark.models.encoder import Interrupted
+from embark.protocol import identity
 from embark.types import Content, EmbarkError
 
 
@@ -49,7 +50,7 @@ def test_the_name_may_state_parameters_which_make_it_another_model(provider: Fak
     greedy.generate([prepared(greedy, "a dog")])
     body = provider.requests[0][2]
     assert (body["model"], body["temperature"], body["max_tokens"]) == ("some-model", 0, 30)
-    assert plain.card.identity != greedy.card.identity
+    assert identity(plain.card) != identity(greedy.card)
 
 
 def test_failures_are_tried_again_and_refusals_carry_what_was_written(provider: FakeProvider) -> None:

@@ -24,8 +24,8 @@ from embark.models.device import (
     to_numpy,
     without_gradients,
 )
-from embark.models.encoder import fingerprint
 from embark.models.loading import Loader, Loading, record_loading
+from embark.protocol import vector_space
 from embark.types import EmbarkError, ModelCard
 
 torch = pytest.importorskip("torch")
@@ -165,5 +165,5 @@ def test_a_missing_library_names_the_extra() -> None:
 def test_a_loader_that_makes_other_vectors_names_another_space() -> None:
     path = "embark.models.baselines:load_random"
     first, again, second = (Loader(path, version=version)(CARD, Loading()) for version in (1, 1, 2))
-    assert fingerprint(first.card) == fingerprint(again.card) == fingerprint(CARD)
-    assert fingerprint(second.card) != fingerprint(first.card)
+    assert vector_space(first.card) == vector_space(again.card) == vector_space(CARD)
+    assert vector_space(second.card) != vector_space(first.card)

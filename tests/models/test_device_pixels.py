@@ -20,9 +20,10 @@ from device_pictures import MODEL, PILLOW, VALUES, StandIn, damaged, jpeg, means
 from embark.data.upright import TURNS
 from embark.models import device_pixels, get_model, nvjpeg
 from embark.models.device_pixels import DevicePixels, fits_device, on_gpu
-from embark.models.encoder import CUDA_PIXELS, Towers, UnreadableRows, cuda_pixels, fingerprint
+from embark.models.encoder import CUDA_PIXELS, Towers, UnreadableRows, cuda_pixels
 from embark.models.loading import Loading
 from embark.models.pixels import BytePreprocessor, Fit, pixel_towers
+from embark.protocol import vector_space
 from embark.types import Content, EmbarkError, Encoded, ModelCard
 from tiny import picture
 
@@ -143,7 +144,7 @@ def test_other_pixels_are_another_vector_space() -> None:
     assert (plain.encoded, other.encoded) == (frozenset(), {"image"})
     assert (other.card.name, other.card.pixels) == ("tiny/means" + CUDA_PIXELS, "cuda")
     assert other.card.loaded == {"device": "cuda:0", "pixels": "cuda"}
-    assert fingerprint(other.card) != fingerprint(plain.card) == fingerprint(replace(plain.card, pixels="pillow"))
+    assert vector_space(other.card) != vector_space(plain.card) == vector_space(replace(plain.card, pixels="pillow"))
     assert plain.card.name == "tiny/means"
 
 

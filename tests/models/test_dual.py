@@ -17,9 +17,10 @@ from embark.data.media import decode
 from embark.models import MODELS, Encoder, get_model
 from embark.models.cards.dual import CARDS
 from embark.models.dual import ARCHITECTURES, load
-from embark.models.encoder import fingerprint, render_item, style_used, unit
+from embark.models.encoder import render_item, unit
 from embark.models.loading import Loading
 from embark.models.pixels import openai_pixels
+from embark.protocol import style_used, vector_space
 from embark.types import EmbarkError, ModelCard, Style
 from tiny import (
     SENTENCES,
@@ -239,7 +240,7 @@ def test_a_card_says_where_texts_are_cut(folders: dict[str, Path]) -> None:
     card = ModelCard("a/b", "main", "dual", (), source=str(folders["flava"]), options={"tokens": 6})
     model = load(card, Loading("cpu"))
     assert token_counts(model, [SENTENCES[0], "dog"]) == [6, 3]
-    assert fingerprint(model.card) != fingerprint(replace(model.card, options={}))
+    assert vector_space(model.card) != vector_space(replace(model.card, options={}))
 
 
 def test_the_scale_of_similarities_comes_from_the_checkpoint(
@@ -316,7 +317,7 @@ def test_precision_names_another_space(folders: dict[str, Path], models: dict[st
     assert same(vectors(exact, things), vectors(rough, things), 0.1)
     assert not same(vectors(exact, things), vectors(rough, things))
     assert vectors(rough, things).dtype == np.float32
-    assert fingerprint(exact.card) != fingerprint(rough.card)
+    assert vector_space(exact.card) != vector_space(rough.card)
 
 
 def test_a_wrong_dimension_is_an_error(folders: dict[str, Path]) -> None:
@@ -369,8 +370,8 @@ def test_b6_a_style_changes_pixels_and_keys_of_pictures_alone(folders: dict[str,
         assert not same(alone[0], alone[1])
         assert same(model.embed([own, papers]), alone)
     assert ready("a dog", style)[0] == ready("a dog", None)[0]
-    space = fingerprint(model.card)
-    assert fingerprint(replace(model.card, styles={})) == space  # vectors of other rows stay valid
+    space = vector_space(model.card)
+    assert vector_space(replace(model.card, styles={})) == space  # vectors of other rows stay valid
     with pytest.raises(EmbarkError, match="cannot prepare pictures as its card says for a style: 'openai-32'"):
         model.prepare(decode(item(PICTURES[0]).parts, 2, 16_000), "openai-32")
 

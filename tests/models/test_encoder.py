@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from embark import models
-from embark.models.encoder import Tower, Towers, fingerprint, frame_mean, unit
+from embark.models.encoder import Tower, Towers, frame_mean, unit
+from embark.protocol import vector_space
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, ModelCard, Text
 
 CARD = ModelCard("local/towers", "1", "none", MODALITIES, dim=2)
@@ -211,12 +212,12 @@ def test_every_field_of_a_card_was_thought_of() -> None:
 
 @pytest.mark.parametrize("name", OTHER)
 def test_what_changes_vectors_changes_the_fingerprint(name: str) -> None:
-    assert fingerprint(replace(CARD, **{name: OTHER[name]})) != fingerprint(CARD)
+    assert vector_space(replace(CARD, **{name: OTHER[name]})) != vector_space(CARD)
 
 
 @pytest.mark.parametrize("name", SAME)
 def test_what_does_not_change_vectors_does_not(name: str) -> None:
-    assert fingerprint(replace(CARD, **{name: SAME[name]})) == fingerprint(CARD)
+    assert vector_space(replace(CARD, **{name: SAME[name]})) == vector_space(CARD)
 
 
 READ = {  # fields that code of models may read although they are no part of the key, and why
@@ -244,13 +245,13 @@ def test_loaders_read_nothing_of_a_card_that_the_key_leaves_out(path: Path) -> N
 
 def test_the_order_of_settings_does_not_matter() -> None:
     one, other = ({"a": 1, "b": (2, 3)}, {"b": (2, 3), "a": 1})
-    assert fingerprint(replace(CARD, options=one)) == fingerprint(replace(CARD, options=other))
+    assert vector_space(replace(CARD, options=one)) == vector_space(replace(CARD, options=other))
 
 
 def test_no_setting_is_left_out_of_the_name_of_a_space() -> None:
     card = ModelCard("test/m", "1", "none", ("text",))
     spaces = {
-        fingerprint(replace(card, options=settings))
+        vector_space(replace(card, options=settings))
         for settings in (
             {"a": {"b": 1}},
             {"a": {"b": 2}},
@@ -263,6 +264,6 @@ def test_no_setting_is_left_out_of_the_name_of_a_space() -> None:
     }
     assert len(spaces) == 7
     plain, proxy = {"a": {"b": 1}}, MappingProxyType({"a": MappingProxyType({"b": 1})})
-    assert fingerprint(replace(card, options=plain)) == fingerprint(replace(card, options=proxy))
+    assert vector_space(replace(card, options=plain)) == vector_space(replace(card, options=proxy))
     with pytest.raises(EmbarkError, match="cannot name a vector space"):
-        fingerprint(replace(card, options={"a": object()}))
+        vector_space(replace(card, options={"a": object()}))

@@ -16,7 +16,7 @@ from PIL import Image
 
 from embark import models
 from embark.data.media import on_white
-from embark.models.encoder import fingerprint
+from embark.protocol import vector_space
 from embark.types import Array, Audio, Content, EmbarkError, Item, Text
 
 
@@ -87,8 +87,8 @@ def test_other_weights_are_another_revision() -> None:
     one, same, other = (models.encoder(text=Weighted(weight)).card for weight in (1.0, 1.0, 1.001))
     assert one.revision.startswith("probe-")
     assert len(one.revision) == len("probe-") + 12
-    assert fingerprint(one) == fingerprint(same)
-    assert fingerprint(one) != fingerprint(other)
+    assert vector_space(one) == vector_space(same)
+    assert vector_space(one) != vector_space(other)
     assert one.options["functions"] == {"text": "Weighted"}
 
 
@@ -262,7 +262,7 @@ def test_settings_of_the_user_are_part_of_the_identity() -> None:
     plain, long = models.encoder(text=lengths).card, models.encoder(text=lengths, options={"tokens": 512}).card
     assert long.options["tokens"] == 512
     assert "functions" in long.options
-    assert fingerprint(plain) != fingerprint(long)
+    assert vector_space(plain) != vector_space(long)
 
 
 def test_nan_is_left_for_the_engine_to_name() -> None:

@@ -14,7 +14,6 @@ from urllib.parse import unquote
 import pytest
 
 from embark.models import get_model
-from embark.models.encoder import fingerprint
 from embark.models.hub import (
     companion_checkpoint,
     fetch_checkpoint,
@@ -24,6 +23,7 @@ from embark.models.hub import (
 )
 from embark.models.loading import Loading
 from embark.models.recognize import recognize
+from embark.protocol import vector_space
 from embark.settings import Settings
 from embark.types import EmbarkError, ModelCard
 from local_server import LocalServer, QuietHandler
@@ -279,7 +279,7 @@ def test_a_part_may_lie_in_another_repository_or_beside(hub: type[Handler], tmp_
     first, eyes = companion_checkpoint(whole, "eyes", Loading())
     assert eyes.folder == tmp_path / "eyes"
     (tmp_path / "eyes" / "vocab.txt").write_text("other words")  # beside one file of weights, nothing else tells
-    assert fingerprint(companion_checkpoint(whole, "eyes", Loading())[0].card) != fingerprint(first.card)
+    assert vector_space(companion_checkpoint(whole, "eyes", Loading())[0].card) != vector_space(first.card)
 
 
 # ── one file of weights ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -18,7 +18,8 @@ from PIL import Image
 
 import embark
 from embark.data.items import key
-from embark.models.encoder import fingerprint, unit
+from embark.models.encoder import unit
+from embark.protocol import vector_space
 from embark.types import Array, EmbarkError
 from tiny import TEXTS, film, item, one_by_one, picture, prepared, same, sound, vectors, wordpiece
 
@@ -58,10 +59,10 @@ def test_other_weights_and_other_limits_are_other_spaces(tmp_path: Path) -> None
     theirs, other = library(tmp_path / "a"), library(tmp_path / "b", seed=1)
     card = embark.from_sentence_transformers(theirs).card
     assert card.revision.startswith("probe-")
-    assert fingerprint(card) == fingerprint(embark.from_sentence_transformers(theirs).card)
-    assert fingerprint(card) != fingerprint(embark.from_sentence_transformers(other).card)
+    assert vector_space(card) == vector_space(embark.from_sentence_transformers(theirs).card)
+    assert vector_space(card) != vector_space(embark.from_sentence_transformers(other).card)
     theirs.max_seq_length = 8
-    assert fingerprint(card) != fingerprint(embark.from_sentence_transformers(theirs).card)
+    assert vector_space(card) != vector_space(embark.from_sentence_transformers(theirs).card)
     assert embark.from_sentence_transformers(theirs, revision="v2").card.revision == "v2"
 
 
@@ -196,7 +197,7 @@ def test_instructions_and_roles_are_in_the_key_where_they_matter() -> None:
     for instructed, spaces in ((True, 4), (False, 1)):
         ours = embark.from_mteb(OfMteb(instructed))
         asked = [("query", ASK), ("query", None), ("document", None), ("item", None)]
-        keys = {key(fingerprint(ours.card), ours.render(item("dog"), *how)) for how in asked}
+        keys = {key(vector_space(ours.card), ours.render(item("dog"), *how)) for how in asked}
         assert len(keys) == spaces
     assert same(vectors(ours, ["dog"], "query", ASK), numbers((3, 0, 0, 0)))
 

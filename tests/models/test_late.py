@@ -14,7 +14,7 @@ import embark
 from embark import folder_task
 from embark.evaluators.similarity import exact
 from embark.models import Encoder, get_model
-from embark.models.encoder import fingerprint
+from embark.protocol import vector_space
 from embark.settings import load_settings
 from embark.store import Store
 from embark.types import Array, EmbarkError
@@ -192,7 +192,7 @@ def test_token_vectors_are_stored_and_scored(colqwen2: Path, pictures: Callable[
     run = embark.evaluate(model, tasks, show_progress=False)
     assert not run.skipped
     assert run.embedded == 6
-    space = Store(load_settings().store).space(fingerprint(model.card))
+    space = Store(load_settings().store).space(vector_space(model.card))
     assert space.head is not None
     assert space.head.ragged
     [result] = run.results

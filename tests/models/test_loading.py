@@ -11,8 +11,8 @@ import pytest
 
 import embark
 from embark.models import find_card, get_model, get_reranker
-from embark.models.encoder import fingerprint
 from embark.models.hub import folder_revision
+from embark.protocol import vector_space
 from embark.types import EmbarkError
 from tiny import saved, wordpiece
 
@@ -41,7 +41,7 @@ def other(bert: Path, tmp_path: Path) -> Path:
 def test_a_folder_has_its_vectors_wherever_it_lies(bert: Path, other: Path) -> None:
     here, there = (get_model(str(folder)).card for folder in (bert, other))
     assert here.source != there.source
-    assert fingerprint(here) == fingerprint(there)
+    assert vector_space(here) == vector_space(there)
 
 
 def test_a_loader_may_be_named_for_a_folder(bert: Path) -> None:
@@ -54,7 +54,7 @@ def test_vectors_are_stored_in_float32_unless_another_precision_is_asked_for() -
     assert (single.stored, half.stored) == ("float32", "float16")
     assert (single.name, half.name) == ("embark/pocket", "embark/pocket (float16 vectors)")
     assert get_model("embark/pocket", stored_dtype="float32").card == single
-    assert fingerprint(single) != fingerprint(half)
+    assert vector_space(single) != vector_space(half)
     with pytest.raises(EmbarkError, match="cannot be stored as 'int8'; known precisions: float32 and float16"):
         get_model("embark/pocket", stored_dtype="int8")
 

@@ -15,7 +15,8 @@ import pytest
 
 from embark.models import MODELS, Encoder, get_model
 from embark.models.cards import mllm as cards
-from embark.models.encoder import fingerprint, unit
+from embark.models.encoder import unit
+from embark.protocol import vector_space
 from embark.types import Array, EmbarkError, ModelCard, Text
 from tiny import TEXTS, check_without_weights, film, item, one_by_one, picture, prepared, same, vectors
 from tiny_mllm import END, IMAGE, START, VIDEO, built, spoken
@@ -332,4 +333,4 @@ def test_cards_are_complete(card: ModelCard) -> None:
     reads = {"{asked}", "{instruction}", "{system}"}
     asking = "".join(style.get("asking", style["templates"]).values())
     assert card.instructed == any(field in asking for field in reads)
-    assert fingerprint(card)
+    assert vector_space(card)

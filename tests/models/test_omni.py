@@ -15,8 +15,9 @@ from embark.data.items import key
 from embark.data.media import decode
 from embark.models import LOADERS, Encoder, get_model
 from embark.models.cards import mllm as cards
-from embark.models.encoder import fingerprint, render_item, unit
+from embark.models.encoder import render_item, unit
 from embark.models.loading import Loading
+from embark.protocol import vector_space
 from embark.types import EmbarkError, ModelCard, Style, Text
 from tiny import (
     TEXTS,
@@ -137,7 +138,7 @@ def test_b3_an_answer_to_a_style_caps_pictures_and_texts(folder: Path) -> None:
     assert len(ready((long,), None)[1].ids) > len(ready((long,), style)[1].ids) == 40
     assert ready((film(0, 6),), style)[0].frames == 2
     assert same(vectors(model, ["dog"], "query"), model.embed([ready(("dog",), None)[1]]))
-    space = fingerprint(model.card)
+    space = vector_space(model.card)
     assert key(space, usual) != key(space, styled)
 
 

@@ -17,12 +17,13 @@ import pytest
 
 from embark.data.media import decode
 from embark.models import MODELS, find_card, get_model
-from embark.models.encoder import render_item, style_used, unit
+from embark.models.encoder import render_item, unit
 from embark.models.hf import CLIP_MEAN, CLIP_SPREAD
 from embark.models.interop import from_open_clip
 from embark.models.loading import Loading
 from embark.models.open_clip import load, resolve_source
 from embark.models.pixels import openai_pixels
+from embark.protocol import style_used
 from embark.settings import load_settings as settings
 from embark.types import EmbarkError, ModelCard, Style
 from tiny import TEXTS, check_without_weights, film, item, one_by_one, picture, prepared, same, vectors, wordpiece

@@ -10,8 +10,8 @@ import pytest
 
 import embark
 from embark.data.items import media, mixed, text
-from embark.models.encoder import fingerprint
 from embark.models.recorded import SHIPPED, input_key, input_of, item_key
+from embark.protocol import vector_space
 from embark.types import Content, EmbarkError, Item, Rendered, Text
 
 ITEM = mixed(media("image", b"a file"), text("two hours later"))
@@ -93,7 +93,7 @@ def test_another_content_is_another_model_wherever_the_file_is(tmp_path: Path) -
     row = {"input": "a", "output": "b"}
     here, there = (lines(tmp_path / path, row) for path in ("t.jsonl", "there/t.jsonl"))
     other = lines(tmp_path / "other.jsonl", {**row, "output": "c"})
-    spaces = [fingerprint(embark.get_generator(f"recorded:{path}").card) for path in (here, there, other)]
+    spaces = [vector_space(embark.get_generator(f"recorded:{path}").card) for path in (here, there, other)]
     assert spaces[0] == spaces[1] != spaces[2]
 
 

@@ -14,7 +14,7 @@ from PIL import Image
 from embark.catalogue import UnknownName
 from embark.models import LOADERS, MODELS, get_model
 from embark.models.cards import builtin
-from embark.models.encoder import fingerprint
+from embark.protocol import vector_space
 from embark.types import MODALITIES, Audio, Content, EmbarkError, Modality, ModelCard
 from matrix import every
 
@@ -42,7 +42,7 @@ def test_cards_are_well_formed(card: ModelCard) -> None:
 
 
 def test_every_card_has_its_own_space() -> None:
-    assert len({fingerprint(card) for card in MODELS.values()}) == len(MODELS)
+    assert len({vector_space(card) for card in MODELS.values()}) == len(MODELS)
 
 
 @every(LOADERS)

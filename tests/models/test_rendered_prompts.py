@@ -14,10 +14,10 @@ import pytest
 
 from embark.data.items import key
 from embark.models import MODELS
-from embark.models.encoder import render_item, style_used
+from embark.models.encoder import render_item
 from embark.models.rendering import Unloaded, sketch
 from embark.planning import plan, task_demand
-from embark.run.score import fingerprint_of
+from embark.protocol import fingerprint_of, style_used
 from embark.tasks import TASKS
 from embark.types import Dataset, Item, Media, ModelCard, Part, Qrels, Rendered, Side, Task, Text
 
@@ -240,10 +240,10 @@ def planned(task: Task, model: str, role: str, item: Item) -> Rendered:
 
 
 def key_of(encoder: Unloaded, task: Task, role: str, item: Item) -> bytes:
-    from embark.models.encoder import fingerprint
+    from embark.protocol import vector_space
 
     rendered = render_item(encoder, item, role, task.instructions.get(role), task.style)
-    return key(fingerprint(encoder.card), rendered)
+    return key(vector_space(encoder.card), rendered)
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: f"{line.task}-{line.model}-{line.role}-{line.media or 'text'}")

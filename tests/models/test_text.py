@@ -13,8 +13,8 @@ import pytest
 
 from embark.data.items import key
 from embark.models import LOADERS, Loading, get_model
-from embark.models.encoder import fingerprint
 from embark.models.text import _pooling, load, load_sentence_transformer
+from embark.protocol import vector_space
 from embark.types import EmbarkError, ModelCard
 from tiny import (
     TEXTS,
@@ -125,7 +125,7 @@ def test_a_batch_changes_no_vector(prompted: Path) -> None:
 
 def test_prompts_are_part_of_the_key(prompted: Path) -> None:
     model = get_model(str(prompted), device="cpu")
-    space = fingerprint(model.card)
+    space = vector_space(model.card)
     keys = {role: key(space, model.render(item("dog"), role, None)) for role in ("query", "document", "item", "left")}
     assert len(set(keys.values())) == 3
     assert keys["item"] == keys["left"]

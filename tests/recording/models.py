@@ -20,8 +20,8 @@ import pytest
 import torch
 
 import recording
-from embark.models.encoder import fingerprint
 from embark.models.loading import Loader
+from embark.protocol import identity, vector_space
 
 METHODS = ("embed", "score", "generate", "likelihoods")  # of encoders, re-rankers and generators
 PART = "models"
@@ -38,7 +38,7 @@ def pytest_configure() -> None:
     @wraps(load)
     def listening(loader: Loader, card: Any, loading: Any) -> Any:
         model = load(loader, card, loading)
-        if loader.type == "api" or SERVED.search(str(model.card.identity)):
+        if loader.type == "api" or SERVED.search(str(identity(model.card))):
             return model
         for method in METHODS:
             if hasattr(model, method):
@@ -72,7 +72,7 @@ def _recorded(model: Any, method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _facts(card: Any, inputs: Any, output: Any) -> Iterator[recording.Fact]:
-    name = f"{card.loader} vectors {fingerprint(card)} {_digest(inputs)}"
+    name = f"{card.loader} vectors {vector_space(card)} {_digest(inputs)}"
     if isinstance(output, str):
         yield recording.Fact(PART, f"{name} text", text=output)
     else:

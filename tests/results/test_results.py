@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embark.results import SCORED_BY, Record, Replaced, Results, TaskResult, fingerprint, long_table, outcome_columns
+from embark.protocol import SCORED_BY, fingerprint
+from embark.results import Record, Replaced, Results, TaskResult, long_table, outcome_columns
 from embark.types import EmbarkError, ModelCard, Source, Task
 
 CARD = ModelCard("org/model", "r1", "none", ("text",), dim=2, options={"pooling": ("mean", "max")})

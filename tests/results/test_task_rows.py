@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import embark
+from embark.protocol import fingerprint_of
 from embark.results import Results, TaskResult
 from embark.results.task_rows import from_json, known_tasks, to_json
-from embark.run.score import fingerprint_of
 from embark.settings import load_settings
 from embark.tasks import TASKS
 from embark.types import Task

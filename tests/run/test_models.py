@@ -11,7 +11,8 @@ import pytest
 
 from device_pictures import means
 from embark.data.items import as_keys
-from embark.models.encoder import CUDA_PIXELS, Encoder, cuda_pixels, fingerprint
+from embark.models.encoder import CUDA_PIXELS, Encoder, cuda_pixels
+from embark.protocol import vector_space
 from embark.results import Results, _json, _meta
 from embark.run.models import _stored_pixels, load_model
 from embark.settings import Settings, load_settings
@@ -26,7 +27,7 @@ def settings(tmp_path: Path) -> Settings:
 
 def store(settings: Settings, encoder: Encoder) -> None:
     """A vector of the encoder."""
-    with Store(settings.store).space(fingerprint(encoder.card)).writer() as writer:
+    with Store(settings.store).space(vector_space(encoder.card)).writer() as writer:
         writer.add(as_keys([bytes(32)]), np.ones((1, 3), np.float16))
 
 

@@ -14,7 +14,7 @@ from PIL import Image
 import embark
 from embark import folder_task
 from embark.catalogue import UnknownName
-from embark.models.encoder import fingerprint
+from embark.protocol import vector_space
 from embark.results import Results
 from embark.run import Run, Skipped, evaluate
 from embark.run.models import choose_models
@@ -68,7 +68,7 @@ def test_scores_vectors_and_outcomes_are_kept(tiny: embark.Encoder, pictures: Pi
     run = evaluate(tiny, folder_task(pictures()))
     kept = load_settings()
     assert list(Results(kept.results).all()) == run.results
-    assert len(Store(kept.store).space(fingerprint(tiny.card))) == 9
+    assert len(Store(kept.store).space(vector_space(tiny.card))) == 9
     retrieval, zeroshot = run.results
     assert retrieval.outcomes()["id"].to_pylist() == ["caption-00000", "caption-00001", "caption-00002"]
     assert retrieval.outcomes()["top"].to_pylist() == ["red.png", "green.png", "blue.png"]  # by id, not by position
@@ -76,7 +76,7 @@ def test_scores_vectors_and_outcomes_are_kept(tiny: embark.Encoder, pictures: Pi
     assert zeroshot.outcomes()["id"].to_pylist() == ["red.png", "green.png", "blue.png"]
     [record] = zeroshot.records
     assert record.interval[0] < record.score == record.interval[1]
-    assert record.encoder == f"{fingerprint(tiny.card)}-cosine"
+    assert record.encoder == f"{vector_space(tiny.card)}-cosine"
     assert (record.counts["items"], record.counts["embedded"]) == (
         6,
         3,

@@ -19,8 +19,9 @@ from embark.boards.comparable_results import own_results, published_results
 from embark.boards.leaderboards import rank_models
 from embark.cli import app
 from embark.cli.run import chosen_stages
-from embark.models.encoder import Generator, Reranker, fingerprint
+from embark.models.encoder import Generator, Reranker
 from embark.models.functions import generator, reranker
+from embark.protocol import vector_space
 from embark.results import Results
 from embark.run import evaluate
 from embark.run.stages import Stages, prompt_hash, prompts
@@ -161,7 +162,7 @@ def test_a_reranker_settles_what_the_retriever_leaves_open(
     evaluate(blind, retrieval, stages=Stages(rerank=judge), rescore=True)
     assert evaluate(blind, retrieval, stages=Stages(rerank=judge)).computed == 0
     assert asked.since() == 0
-    space = Store(load_settings().store).space(fingerprint(judge.card))
+    space = Store(load_settings().store).space(vector_space(judge.card))
     assert (len(space), str(space.head)) == (9, "float32 vectors of 1 dimensions")
 
 

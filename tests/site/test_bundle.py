@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 import embark
 from embark.cli import app
 from embark.data.fetch import Hub
+from embark.protocol import fingerprint_of
 from embark.redaction import Content, Private
 from embark.results import Record, Results, TaskResult
-from embark.run.score import fingerprint_of
 from embark.site import galleries
 from embark.site.board_data import board_data
 from embark.site.bundle import STATIC

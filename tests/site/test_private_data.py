@@ -22,9 +22,9 @@ from typer.testing import CliRunner
 import embark
 from embark.cli import app
 from embark.data.fetch import Hub
+from embark.protocol import fingerprint_of
 from embark.results import CHECKSUM, META, OURS, Results, _checksum
 from embark.results.task_rows import from_json, known_tasks
-from embark.run.score import fingerprint_of
 from embark.settings import load_settings
 from embark.site.thumbnails import may_show
 from embark.types import ClaimedTask, EmbarkError, Task

@@ -21,7 +21,8 @@ from embark.cli import app
 from embark.evaluators.clustering import contingency, from_contingency
 from embark.results import Record, Results, TaskResult, outcome_columns
 from embark.settings import load_settings
-from embark.stats.compare import Comparison, Flips, compare, compare_results, flipped_items, holm
+from embark.stats.compare import Comparison, Flips, compare, compare_results, flipped_items
+from embark.stats.intervals import holm
 from embark.stats.outcomes import parts_of
 from embark.stats.paired import sign_flip
 from embark.stats.shared import ItemNumbers, interval

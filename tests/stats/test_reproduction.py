@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embark.stats.compare import holm
-from embark.stats.intervals import mean_interval
+from embark.stats.intervals import holm, mean_interval
 from embark.stats.reproduction import (
     EXACT,
     REDRAWN,

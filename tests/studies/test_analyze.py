@@ -20,8 +20,8 @@ from embark import analyze
 from embark.cli import app
 from embark.cli.analyze import COMMANDS
 from embark.models import MODELS
+from embark.protocol import fingerprint_of
 from embark.results import ABOUT, Record, Results, TaskResult, outcome_columns
-from embark.run.score import fingerprint_of
 from embark.settings import Settings, load_settings
 from embark.studies.study import Study
 from embark.tasks import TASKS, get_benchmark

@@ -9,8 +9,8 @@ import pytest
 
 import embark
 from embark.boards.reasoning import reasoning_axis
+from embark.protocol import fingerprint_of
 from embark.results import ABOUT, Record, Results, TaskResult, outcome_columns
-from embark.run.score import fingerprint_of
 from embark.settings import load_settings
 from embark.studies.breakdown import breakdown
 from embark.tasks import TASKS

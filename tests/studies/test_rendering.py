@@ -11,8 +11,8 @@ from scipy.stats import rankdata
 
 import embark
 from embark.boards.exchange import import_results
+from embark.protocol import fingerprint_of
 from embark.results import Record, Results, TaskResult, outcome_columns
-from embark.run.score import fingerprint_of
 from embark.settings import load_settings
 from embark.studies.rendering import rendering
 from embark.tasks import BENCHMARKS, TASKS

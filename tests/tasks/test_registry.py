@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from embark import evaluators, results, tasks
+from embark import evaluators, protocol, tasks
 from embark.catalogue import UnknownName
 from embark.data.readers import READERS
 from embark.tasks import BENCHMARKS, TASKS, choose_tasks, get_benchmark, get_tasks
@@ -34,15 +34,15 @@ ROWS = every(TASKS.values())
 
 
 PROGRAM = """
-from embark import results
+from embark import protocol
 from embark.tasks import TASKS
 def fingerprint(task):
-    return results.fingerprint(task, task.source.splits[0], next(iter(task.subsets)), 1, 1)
+    return protocol.fingerprint(task, task.source.splits[0], next(iter(task.subsets)), 1, 1)
 """
 
 
 def fingerprint(task: Task) -> str:
-    return results.fingerprint(task, task.source.splits[0], next(iter(task.subsets)), 1, 1)
+    return protocol.fingerprint(task, task.source.splits[0], next(iter(task.subsets)), 1, 1)
 
 
 @ROWS

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from embark.boards.contamination import IN_PART, TRAINED, footnotes
-from embark.boards.rules import Rule, rule_of
+from embark.boards.rules import rule_of, summarize
 from embark.models import MODELS
 from embark.published import ERRATUM, NOTE
 from embark.results import COMMIT, TaskResult
 from embark.results.table import Score
+from embark.seams import Rule
 from embark.stats.means import Mean, ModelKey, by_model, mean_score, score
 from embark.stats.outcomes import Readings
 from embark.stats.shared import ItemNumbers
@@ -65,7 +66,8 @@ def standings(
     out = []
     for (model, revision, _), by_task in by_model(tasks, results).items():
         scores = {task.name: _marked(by_task[task.name], task) for task in tasks if task.name in by_task}
-        summary = rule(tasks, {name: value.value for name, value in scores.items()}, _missing_modality(rule, by_task))
+        values = {name: value.value for name, value in scores.items()}
+        summary = summarize(rule, tasks, values, _missing_modality(rule, by_task))
         readings = Readings(by_task, numbers)
         groups = {name: _score(mean, scores, readings) for name, mean in summary.groups.items()}
         totals = {name: _score(mean, scores, readings) for name, mean in summary.totals.items()}

@@ -14,9 +14,9 @@ from embark.data.outgoing import write_bytes
 from embark.redaction import redacted, redacted_value, this_machine
 from embark.results import Record, TaskResult
 from embark.results.table import Noted, Table
-from embark.run import Run
 from embark.settings import Settings, load_settings
 from embark.stats.intervals import LEVEL
+from embark.stats.means import score_table
 from embark.tasks import TASKS, Tasks
 from embark.types import Benchmark, EmbarkError, Task
 
@@ -59,7 +59,7 @@ class CardSection(Noted):
 
     def table(self) -> Table:
         """One row per task: its score with its interval, and the mean of the categories."""
-        return Run(list(self.tasks), list(self.results)).table()
+        return score_table(self.tasks, self.results)
 
     def model_index(self) -> list[dict[str, Any]]:
         """The value of `model-index`, as huggingface_hub's ModelCardData has it."""

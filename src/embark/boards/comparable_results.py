@@ -12,11 +12,11 @@ from embark import published as papers
 from embark.catalogue import Catalogue, counted, group_values, listed
 from embark.data.own_tasks import tasks_here
 from embark.models import MODELS
+from embark.protocol import fingerprint_of
 from embark.results import LONG_COLUMNS, Results, TaskResult, long_table, mark_commits
 from embark.results.mteb_versions import fault_of
 from embark.results.table import Noted, Row, Score, Table, data_frame, footnoted
 from embark.results.task_rows import known_tasks
-from embark.run.score import fingerprint_of
 from embark.settings import Settings, load_settings
 from embark.tasks import Tasks, choose_tasks, get_benchmark, under_protocol
 from embark.types import Benchmark, EmbarkError, Task

@@ -20,12 +20,12 @@ from embark.data.fetch import Hub
 from embark.models import MODELS, find_card, known_models
 from embark.models.encoder import Encoder
 from embark.models.rendering import sketch
+from embark.protocol import fingerprint_of
 from embark.registries import EVALUATORS
 from embark.results import Results, TaskResult
+from embark.results.of_model import results_card
 from embark.results.table import Noted, Row, Score, Table, in_points
 from embark.results.task_rows import known_tasks
-from embark.run.models import results_card
-from embark.run.score import fingerprint_of
 from embark.settings import Settings, load_settings
 from embark.stats.means import names, score
 from embark.tasks import BENCHMARKS, TASKS, known_benchmarks, size

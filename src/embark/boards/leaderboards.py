@@ -14,12 +14,13 @@ from embark.boards.cards import card_of
 from embark.boards.comparable_results import ResultSet, load_results, printed_scores, rows_of
 from embark.boards.contamination import zero_shot
 from embark.boards.matrix import DEFAULT_RULE, matrix
-from embark.boards.rules import Rule, by_difficulty, rule_of
+from embark.boards.rules import by_difficulty, rule_of, summarize
 from embark.catalogue import Catalogue, check_name, counted, listed
 from embark.data.own_tasks import folder_tasks
 from embark.models import MODELS, filter_cards
 from embark.results import Results, TaskResult
 from embark.results.table import ENOUGH, Noted, Row, Table, applicable, comparable, first, footnoted, rounded
+from embark.seams import Rule
 from embark.settings import Settings, load_settings
 from embark.stats import ranking
 from embark.stats.means import Column, names, task_table
@@ -81,7 +82,7 @@ class Leaderboard(Noted):
     def tasks_table(self, top: int | None = None) -> Table:
         """Tasks × the `top` models, grouped by category; the last lines are the totals of the rule."""
         models = [Column(entry.model.key, entry.model.tasks, entry.model.totals) for entry in first(self.entries, top)]
-        totals = self.rule(self.tasks, {task.name: 0.0 for task in self.tasks}).totals
+        totals = summarize(self.rule, self.tasks, {task.name: 0.0 for task in self.tasks}).totals
         labels = {name: str(self.rule).replace("-", " ").capitalize() if name == "mean" else name for name in totals}
         return task_table(self.tasks, models, labels)
 
@@ -296,7 +297,7 @@ def _common(tasks: Sequence[Task], results: Sequence[TaskResult]) -> list[Task]:
 
 def _columns(tasks: Sequence[Task], rule: Rule, shown: Sequence[Entry]) -> tuple[list[str], list[str]]:
     """The columns of totals and groups; tasks instead of groups, where one group would hold all of them."""
-    whole = rule(tasks, {task.name: 0.0 for task in tasks})
+    whole = summarize(rule, tasks, {task.name: 0.0 for task in tasks})
     totals = dict.fromkeys([*whole.totals, *(name for entry in shown for name in entry.model.totals)])
     real = [name for name, group in whole.groups.items() if group.of < len(tasks)] or [task.name for task in tasks]
     groups = dict.fromkeys([*real, *(n for e in shown for n in e.model.categories if n not in whole.groups)])

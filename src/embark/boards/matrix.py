@@ -10,7 +10,7 @@ import numpy as np
 
 from embark.boards.cards import card_of
 from embark.boards.comparable_results import load_results
-from embark.boards.rules import RULES
+from embark.boards.rules import RULES, summarize
 from embark.catalogue import check_name, group_values, listed
 from embark.models import MODELS
 from embark.published import ERRATUM
@@ -141,7 +141,7 @@ def grouped(tasks: Sequence[Task], by: str) -> dict[str, list[int]]:
 
 def weights(tasks: Sequence[Task], rule: str) -> Array:
     """The weight of each task in the total of models that have a score on all tasks."""
-    totals = RULES[rule](tasks, dict.fromkeys((task.name for task in tasks), 0.0)).totals
+    totals = summarize(RULES[rule], tasks, dict.fromkeys((task.name for task in tasks), 0.0)).totals
     share = next(iter(totals.values())).weights
     return np.array([share.get(task.name, 0.0) for task in tasks])
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from embark.boards.rules import RULES
+from embark.boards.rules import RULES, summarize
 from embark.catalogue import group_values
 from embark.evaluators.sts import correlation
 from embark.published import PrintedCell, Published, errata, results, scores
@@ -167,7 +167,7 @@ def _by_model(benchmark: str) -> dict[str, Values]:
 
 def _summaries(benchmark: str, rule: str = "mean-of-types") -> dict[str, Summary]:
     tasks = TASKS.match(get_benchmark(benchmark).tasks)
-    return {model: RULES[rule](tasks, values) for model, values in _by_model(benchmark).items()}
+    return {model: summarize(RULES[rule], tasks, values) for model, values in _by_model(benchmark).items()}
 
 
 def _mieb_table_2() -> Iterator[Derived]:
@@ -193,7 +193,10 @@ def _mmeb_averages() -> Iterator[Derived]:
     new = [task for task in tasks if task.tags["group"] in ("audio", "text", "agent")]  # the tasks of Table 2
     values = _by_model("MMEB-V3")
     rule = RULES["mmeb"]
-    summaries = {model: (rule(tasks, of, ["audio"]), rule(new, of, ["audio"])) for model, of in values.items()}
+    summaries = {
+        model: (summarize(rule, tasks, scores, ["audio"]), summarize(rule, new, scores, ["audio"]))
+        for model, scores in values.items()
+    }
     for cell in _aggregates("MMEB-V3", "MMEB-V3 Table 3", *MMEB_TABLES):
         summary = summaries[cell.model][cell.table == "MMEB-V3 Table 2"]
         mean = (summary.groups | summary.totals)[cell.name]
@@ -231,7 +234,7 @@ def _ark() -> Iterator[Derived]:
             printed[score.model, score.protocol, score.metric, score.name] = score.value
     for (table, model, _), values in cells.items():
         if "knowledge axis" in values:
-            derived = RULES["ark"](tasks, values).totals["knowledge axis"].value
+            derived = summarize(RULES["ark"], tasks, values).totals["knowledge axis"].value
             yield Derived(table, model, "knowledge axis", values["knowledge axis"], derived, 0.011 * POINT)
         else:
             skills = [value for name, value in values.items() if name.endswith(("reasoning", "abstraction"))]

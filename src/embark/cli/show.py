@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,9 @@ import embark
 from embark import escape
 from embark.cli.output import Format, Home, ResultsFolder, emit, finish, wrapped
 from embark.cli.run import Folder, TasksFile, own_rows
+
+if TYPE_CHECKING:  # importing numpy and others would slow down --help
+    from embark.declarations import Kind
 
 WIDTH = 14  # of the names of facts
 
@@ -24,6 +27,15 @@ def show(
     evaluator: Annotated[
         str | None, typer.Option("--evaluator", metavar="[NAME]", help="Parameters of an evaluator; all evaluators.")
     ] = None,
+    loader: Annotated[
+        str | None, typer.Option("--loader", metavar="[NAME]", help="A loader of models; all loaders.")
+    ] = None,
+    rule: Annotated[
+        str | None, typer.Option("--rule", metavar="[NAME]", help="A rule of benchmarks; all rules.")
+    ] = None,
+    study: Annotated[
+        str | None, typer.Option("--study", metavar="[NAME]", help="Options of an analysis; all analyses.")
+    ] = None,
     folder: Folder = None,
     tasks_file: TasksFile = None,
     style: Format = "text",
@@ -32,7 +44,8 @@ def show(
 ) -> None:
     """Show all that is known about one task, benchmark or model, published scores among it.
 
-    A task's sample item is shown when its data is on this machine; nothing is downloaded.
+    A task's sample item is shown when its data is on this machine; nothing is downloaded. With an option, show what
+    readers, evaluators, loaders, rules or analyses declare, those of plug-ins too.
 
     \b
     embark show PocketFlagZeroShot
@@ -41,11 +54,16 @@ def show(
     embark show --reader
     embark show --reader paired
     embark show --evaluator pairs
+    embark show --rule mean-of-types
     """
-    if (name is not None) + (reader is not None) + (evaluator is not None) != 1:
-        raise typer.BadParameter("give a name, --reader or --evaluator")
+    options: dict[Kind, str | None] = {
+        "reader": reader, "evaluator": evaluator, "loader": loader, "rule": rule, "study": study,
+    }  # fmt: skip
+    chosen = [kind for kind, value in options.items() if value is not None]
+    if (name is not None) + len(chosen) != 1:
+        raise typer.BadParameter(f"give a name, or one of {', '.join(f'--{kind}' for kind in options)}")
     if name is None:
-        declared = embark.reference("evaluator" if reader is None else "reader", reader or evaluator)
+        declared = embark.reference(chosen[0], options[chosen[0]])
         if declared.about and style == "text":
             for paragraph in f"{declared.name}: {declared.about}".split("\n\n"):
                 print(f"{wrapped(' '.join(paragraph.split()), 0)}\n")

@@ -13,8 +13,9 @@ from tempfile import TemporaryDirectory
 
 from embark.engine.batches import by_kind
 from embark.engine.local import embed
-from embark.models.encoder import Encoder, fingerprint
+from embark.models.encoder import Encoder
 from embark.planning import Need
+from embark.protocol import vector_space
 from embark.store import Store
 from embark.types import Modality
 
@@ -56,7 +57,7 @@ def _seconds_per_item(encoder: Encoder, group: Sequence[Need], folder: Path, sec
         step = len(group) // count
         sample = group[step // 2 :: step][:count]
         start = time.perf_counter()
-        with Store(folder / name).space(fingerprint(encoder.card)).writer() as writer:
+        with Store(folder / name).space(vector_space(encoder.card)).writer() as writer:
             embed(encoder, sample, writer, workers=workers)
         return time.perf_counter() - start
 

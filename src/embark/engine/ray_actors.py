@@ -28,8 +28,9 @@ from embark.engine.preparing import MOST_BYTES, byte_sizes, prepare_named, prepa
 from embark.engine.report import Report
 from embark.engine.self_check import embed_twice
 from embark.engine.tuning import Tuning
-from embark.models.encoder import Encoder, fingerprint
+from embark.models.encoder import Encoder
 from embark.planning import Need, item_keys, keys_of, take
+from embark.protocol import vector_space
 from embark.types import Array, Dataset, EmbarkError, Item, Modality, Task, Text, role_of
 
 ANSWER_SECONDS = 120.0  # for an answer of the dispatcher
@@ -173,7 +174,7 @@ class _Actor:
         from ray.util.metrics import Counter as Metric
 
         self.encoder = load()
-        if fingerprint(self.encoder.card) != space:
+        if vector_space(self.encoder.card) != space:
             name = self.encoder.card.name
             raise EmbarkError(f"{name} on a node is not the model of the run: another revision or precision.")
         self.dispatcher = dispatcher

@@ -12,7 +12,7 @@ from typing import Any
 
 from embark.data.atomic import atomically
 from embark.engine.batches import BatchSize
-from embark.models.encoder import fingerprint
+from embark.protocol import vector_space
 from embark.settings import cores
 from embark.types import Modality, ModelCard
 
@@ -32,7 +32,7 @@ class Tuning(AbstractContextManager["Tuning"]):
 
     def size(self, card: ModelCard, kind: Sequence[Modality]) -> BatchSize:
         """The batch size of a model for a kind of item; the same object in every call."""
-        name = f"{fingerprint(card)} {device_name(card)} {'+'.join(kind)}"
+        name = f"{vector_space(card)} {device_name(card)} {'+'.join(kind)}"
         if name not in self._sizes:
             self._sizes[name] = _size(self._read().get(name))
         return self._sizes[name]

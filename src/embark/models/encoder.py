@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
-import json
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -139,13 +137,6 @@ def renders_plainly(encoder: Encoder, style: Style | None, modalities: AbstractS
     return not answered and frames in (None, encoder.card.frames)
 
 
-def style_used(card: ModelCard, style: Style | None) -> str:
-    """How a result says which rendering was used: empty where the row has no style."""
-    if style is None:
-        return ""
-    return f"{style.name}: {'as the paper ran it' if style.name in card.styles else 'as its card says'}"
-
-
 def cuda_card(card: ModelCard) -> ModelCard:
     """The card of a model that decodes and resizes JPEGs on its GPU; its name stands apart."""
     other = replace(card, pixels="cuda", loaded={**card.loaded, "pixels": "cuda"})
@@ -246,25 +237,6 @@ class AnswerScorer(Protocol):
         Where the model has a token that ends an answer, the text's end counts, too.
         """
         ...
-
-
-def fingerprint(card: ModelCard) -> str:
-    """The name of a model's vector space: a hash of all that can change a vector."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return dict(value)
-        if isinstance(value, (set, frozenset)):
-            return sorted(value)  # their own order differs from process to process
-        if isinstance(value, (np.ndarray, np.generic)):
-            return value.tolist()
-        raise EmbarkError(
-            f"The card of {card.name} holds {value!r}, which cannot name a vector space: "
-            "use text, numbers, lists and mappings in its options."
-        )
-
-    text = json.dumps(card.identity, sort_keys=True, ensure_ascii=False, default=plain)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def unit(x: Array) -> Array:

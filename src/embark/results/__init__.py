@@ -35,10 +35,6 @@ from embark.redaction import Private, last_name, redacted_value
 from embark.results.task_rows import from_json, to_json
 from embark.types import EmbarkError, ModelCard, Task
 
-SCORED_BY = (
-    "name", "evaluator", "reader", "columns", "params", "options",
-    "instructions", "labels", "templates", "metric", "unreadable",
-)  # fmt: skip
 OF_RESULT = ("model", "revision", "score", "interval", "protocol", "made_by")
 OF_RECORD = (
     "metric", "interval", "statistic", "encoder", "run", "counts", "timings", "versions", "loaded", "warnings",
@@ -151,23 +147,6 @@ class Damaged(EmbarkError):
         super().__init__(f"{path} is damaged ({reason}): run the task again, its vectors are kept.")
         self.path = path
         self.reason = reason
-
-
-def fingerprint(task: Task, split: str, subset: str, evaluator: int, reader: int, external_state: str = "") -> str:
-    """Fingerprint of all that can change a score besides the model: the row, the data, the code's versions."""
-    stated = {name: getattr(task, name) for name in SCORED_BY}
-    id = task.source.id
-    if Path(id).is_absolute():  # a folder is its content, wherever it lies and whoever may look into it
-        id = "folder"
-        stated["options"] = {name: value for name, value in task.options.items() if name != "allow_outside"}
-    stated |= {"source": [id, task.source.revision, task.source.config, split, subset]}
-    style = task.style and vars(task.style)
-    upright = task.upright and "image" in task.modalities
-    more: dict[str, Any] = {"outside": external_state, "files": task.source.files, "style": style, "upright": upright}
-    more["limit"] = task.limit  # mostly, all of these are empty
-    stated |= {"versions": [evaluator, reader], **{name: value for name, value in more.items() if value}}
-    text = json.dumps(stated, sort_keys=True, ensure_ascii=False, default=_plain)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class Results:

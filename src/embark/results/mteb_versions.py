@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from embark.evaluators.retrieval import HIT_RATES
 from embark.results import TaskResult
 from embark.types import Task
 
@@ -34,6 +33,8 @@ class _Release(NamedTuple):
 
 
 def _is_hit_rate(measure: str) -> bool:
+    from embark.evaluators.retrieval import HIT_RATES
+
     return measure.startswith((*HIT_RATES, "cv_recall"))  # the last is mteb's name of it up to 2.10.1
 
 

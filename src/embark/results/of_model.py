@@ -1,4 +1,4 @@
-"""The results of one model, which may be named in all the ways in which a run takes models."""
+"""The results and the card of one model, which may be named in all the ways in which a run takes models."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from embark.catalogue import UnknownName
+from embark.catalogue import UnknownName, listed
 from embark.models import MODELS, find_card, loaders, own_models
 from embark.models.encoder import Encoder
 from embark.models.hub import folder_revision
 from embark.results import Results, TaskResult
+from embark.settings import Settings, load_settings
 from embark.types import EmbarkError, ModelCard
 
 
@@ -34,6 +35,19 @@ def results_of_model(stored: Results, results: Sequence[TaskResult], model: str 
     if len(revisions := sorted({result.revision for result in named})) > 1:
         raise EmbarkError(f"{name} has several revisions; say {' or '.join(f'{name}@{r}' for r in revisions)}.")
     return named
+
+
+def results_card(name: str, settings: Settings | None = None) -> ModelCard | None:
+    """The card of a model that has results, by its name, or name@revision; None where no result is of such a model."""
+    cards = [
+        card
+        for card in Results((settings or load_settings()).results).cards()
+        if name in (card.name, f"{card.name}@{card.revision}")
+    ]
+    if len(cards) > 1:
+        choices = [f"{card.name}@{card.revision}" for card in cards]
+        raise EmbarkError(f"{name} has results of several revisions; say {listed(choices)}.")
+    return cards[0] if cards else None
 
 
 def _present_card(model: str | Encoder) -> ModelCard | None:

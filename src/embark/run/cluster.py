@@ -13,8 +13,9 @@ from embark.catalogue import check_name
 from embark.engine.ray import RayEngine
 from embark.engine.ray_cluster import Cluster, connect
 from embark.models import Loading
-from embark.models.encoder import Billed, Encoder, fingerprint
+from embark.models.encoder import Billed, Encoder
 from embark.planning import Demand
+from embark.protocol import vector_space
 from embark.run.fetching import from_hub
 from embark.run.models import Model, NamedModel, load_model
 from embark.run.workbench import Workbench
@@ -92,7 +93,7 @@ def cluster_engine(
             return True
         return not cluster.shared and not from_hub(task) and not task.reader.startswith("pocket")
 
-    return RayEngine(replace(cluster, gpus=gpus), load, copy, read, fingerprint(encoder.card), travels)
+    return RayEngine(replace(cluster, gpus=gpus), load, copy, read, vector_space(encoder.card), travels)
 
 
 def remote_scoring(
@@ -113,7 +114,7 @@ def remote_scoring(
         # Without CPUs of its own: all may be the actors', and there are few of these tasks at once.
         task = ray.remote(_score).options(num_cpus=0, scheduling_strategy="SPREAD")
         place = settings if cluster.shared else bucket
-        work = task.remote(place, fingerprint(card), demand.task.evaluator, demand.data.truth, demand.keys, params)
+        work = task.remote(place, vector_space(card), demand.task.evaluator, demand.data.truth, demand.keys, params)
         try:
             scores: Scores = ray.get(work, timeout=SCORING_SECONDS)
         except Exception as error:

@@ -30,11 +30,12 @@ from embark.engine.report import Report
 from embark.engine.self_check import Inconsistent
 from embark.models.encoder import Billed, Encoder, lane_count
 from embark.planning import Count, Demand, Plan, reading_order
+from embark.protocol import encoder_fingerprint, fingerprint_of
 from embark.results import CannotSave, TaskResult
 from embark.results.table import shown
 from embark.run.fetching import download, from_hub
 from embark.run.read_ahead import Opened, ReadAhead
-from embark.run.score import Scoring, commit_now, encoder_fingerprint, fingerprint_of, score_task
+from embark.run.score import Scoring, commit_now, score_task
 from embark.stats.means import score
 from embark.store import DamagedVectors, MissingVectors
 from embark.threads import DaemonThreads

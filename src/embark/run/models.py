@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from embark.catalogue import listed
 from embark.models import LOADERS, MODELS, Loading, find_card, get_model, known_models, own_models
-from embark.models.encoder import CUDA_PIXELS, Encoder, Tower, Towers, cuda_pixels, fingerprint, prepare_many
-from embark.results import Results
+from embark.models.encoder import CUDA_PIXELS, Encoder, Tower, Towers, cuda_pixels, prepare_many
+from embark.protocol import vector_space
+from embark.results.of_model import results_card
 from embark.settings import Settings, load_settings
 from embark.store.buckets import open_store
 from embark.types import Array, Content, EmbarkError, ModelCard
@@ -85,14 +85,14 @@ def _stored_pixels(encoder: Encoder, settings: Settings) -> Encoder:
     if not device.startswith("cuda") or "+" in device or encoder.card.pixels == "cuda":
         return encoder
     store = open_store(settings)
-    if len(store.space(fingerprint(encoder.card))):
+    if len(store.space(vector_space(encoder.card))):
         return encoder
     try:
         other = cuda_pixels(encoder)
     except EmbarkError as error:
         logger.info("%s: pictures are prepared on the CPU: %s.", encoder.card.name, error)
         return encoder
-    if not len(store.space(fingerprint(other.card))):
+    if not len(store.space(vector_space(other.card))):
         logger.warning(
             "%s has no stored vectors: JPEGs are decoded and resized on the GPU (--pixels pillow: on the CPU). "
             "Its results are those of %s.",
@@ -149,19 +149,6 @@ def as_encoder(model: Any) -> Encoder:
     raise EmbarkError(f"{model!r} is no model: give a name or an encoder (embark.encoder wraps functions).")
 
 
-def results_card(name: str, settings: Settings | None = None) -> ModelCard | None:
-    """The card of a model that has results, by its name, or name@revision; None where no result is of such a model."""
-    cards = [
-        card
-        for card in Results((settings or load_settings()).results).cards()
-        if name in (card.name, f"{card.name}@{card.revision}")
-    ]
-    if len(cards) > 1:
-        choices = [f"{card.name}@{card.revision}" for card in cards]
-        raise EmbarkError(f"{name} has results of several revisions; say {listed(choices)}.")
-    return cards[0] if cards else None
-
-
 def _named(models: Sequence[str | Encoder | ModelCard], names: Sequence[str]) -> list[Model]:
     if len(names) != len(models) or len(set(names)) != len(names) or not all(names):
         raise EmbarkError(f"Give each of the {len(models)} models one name of its own, not {', '.join(names)}.")
@@ -206,7 +193,7 @@ def _load_again(card: ModelCard, loading: Loading) -> Encoder:
         encoder = get_model(source, revision, **vars(loading))
     except EmbarkError as error:
         _cannot_load(card, str(error))
-    if fingerprint(encoder.card) != fingerprint(card):
+    if vector_space(encoder.card) != vector_space(card):
         _cannot_load(card, f"{source} is not what it was then")
     return renamed(encoder, card.name)
 

@@ -12,8 +12,7 @@ from embark.catalogue import counted, group_values, listed
 from embark.engine.progress import span
 from embark.results import TaskResult
 from embark.results.table import Table, Tabular, applicable, data_frame
-from embark.stats.means import Column, by_model, grouped, mean_of_groups, mean_score, score, task_table
-from embark.stats.outcomes import Readings
+from embark.stats.means import score_table
 from embark.types import EmbarkError, Task
 
 
@@ -95,14 +94,7 @@ class Run(Tabular):
         """Tasks × models, each score with its 95 % interval, and the mean of the categories' means; below them, the
         tasks that got no score.
         """
-        categories = grouped(self.tasks, lambda task: task.category)
-        models = []
-        for key, results_by_task in by_model(self.tasks, self.results).items():
-            scores = {task: score(result) for task, result in results_by_task.items()}
-            means = mean_of_groups(categories, {task: task_score.value for task, task_score in scores.items()})
-            mean = mean_score(means.totals["mean"], scores, readings=Readings(results_by_task))
-            models.append(Column(key, scores, {"mean": mean}))
-        table = task_table(self.tasks, models, {"mean": "Mean of categories"} if models else {})
+        table = score_table(self.tasks, self.results)
         return replace(table, notes=(*table.notes, *skipped_notes(self.skipped)))
 
     def summary(self) -> tuple[str, ...]:

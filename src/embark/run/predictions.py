@@ -17,8 +17,8 @@ import numpy as np
 
 from embark import evaluators
 from embark.catalogue import group_values
-from embark.models.encoder import fingerprint
 from embark.planning import Demand
+from embark.protocol import vector_space
 from embark.run.embedded_task import item_columns
 from embark.run.workbench import Workbench
 from embark.seams import COMMON_PARAMS
@@ -64,7 +64,7 @@ class Prediction:
 
 def prediction_file(settings: Settings, cards: Iterable[ModelCard], tasks: Iterable[Task]) -> Path:
     """The file of the prediction for these models and tasks."""
-    names = [*map(fingerprint, cards), "", *(f"{task.name} {task.protocol} {task.limit}" for task in tasks)]
+    names = [*map(vector_space, cards), "", *(f"{task.name} {task.protocol} {task.limit}" for task in tasks)]
     name = hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
     return settings.home / "predictions" / f"{name}.json"
 

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from embark import __version__, evaluators, results
-from embark.data import readers
+from embark import __version__, results
 from embark.data.fetch import Hub
 from embark.data.lazy_items import id_array, take_ids
 from embark.engine.report import Report
-from embark.models.encoder import Encoder, fingerprint, style_used
+from embark.models.encoder import Encoder
 from embark.planning import Count, Demand
+from embark.protocol import encoder_fingerprint, fingerprint_of, style_used
 from embark.results import SAMPLED, Record, Results, TaskResult
 from embark.run.embedded_task import item_columns
 from embark.run.workbench import Workbench, readable_items
@@ -27,23 +27,6 @@ from embark.stats.shared import ItemNumbers, Part, interval
 from embark.stats.statistics import check_score
 from embark.tasks import TASKS
 from embark.types import Array, ClaimedTask, Classes, ModelCard, Scores, Split, Task
-
-
-def fingerprint_of(task: Task, split: str, subset: str) -> str:
-    """The fingerprint of the protocol by which this part of a task is scored."""
-    return results.fingerprint(
-        task,
-        split,
-        subset,
-        evaluators.version(task.evaluator, task.params),
-        readers.version(task.reader),
-        readers.external_state(task),
-    )
-
-
-def encoder_fingerprint(card: ModelCard) -> str:
-    """The identity of a model in a record: the fingerprint of its vectors, and the similarity that compares them."""
-    return f"{fingerprint(card)}-{card.similarity}"
 
 
 def commit_now(task: Task, recorded: str, hub: Hub) -> str:

@@ -23,9 +23,9 @@ from embark.data.items import key
 from embark.evaluators.pairs import PairScores
 from embark.evaluators.rerank import Reranked, shortlist
 from embark.models import Loading, get_generator, get_reranker
-from embark.models.encoder import AnswerScorer, Encoder, Generator, Interrupted, Reranker, fingerprint
+from embark.models.encoder import AnswerScorer, Encoder, Generator, Interrupted, Reranker
 from embark.planning import Demand, Need
-from embark.run.score import fingerprint_of
+from embark.protocol import fingerprint_of, vector_space
 from embark.run.workbench import ModelAsEncoder, Workbench, incompatibility, with_variants
 from embark.types import (
     Array,
@@ -123,11 +123,11 @@ class StagedWorkbench(Workbench):
         """The row after all stages, under a protocol of its own."""
         self._plain_rows[task.name] = task
         stages: dict[str, Any] = {
-            stage: [fingerprint(model.card), self.prompts[stage]] for stage, model in self.generators.items()
+            stage: [vector_space(model.card), self.prompts[stage]] for stage, model in self.generators.items()
         }
         names = [task.protocol] * (task.protocol != "paper") + [_protocol_word(task, stage) for stage in stages]
         if self.reranker is not None:
-            stages["rerank"] = [fingerprint(self.reranker.card), self.depth]
+            stages["rerank"] = [vector_space(self.reranker.card), self.depth]
             names.append(f"rerank-{self.depth}")
         only_text: dict[str, Any] = {"modalities": ("text",), "mixed": False} if "caption" in stages else {}
         return replace(
@@ -232,7 +232,7 @@ def written_texts(
     bench: Workbench, model: Generator, prompt: str, items: Sequence[Item], stage: str
 ) -> dict[Item, str | None]:
     """What a generator writes about each item, from the store or now; None where an item would not decode."""
-    space = fingerprint(model.card)
+    space = vector_space(model.card)
     keys = {item: key(space, model.render(item, prompt)) for item in dict.fromkeys(items)}
     needs = [Need(text_key, item, stage, prompt, 0, row) for row, (item, text_key) in enumerate(keys.items())]
     stored, unreadable = bench.outputs(_GeneratorAsEncoder(model), needs)
@@ -255,7 +255,7 @@ def text_likelihoods(
             'files with "likelihoods"; servers tell it of their own texts alone: match their answers (--by answer).'
         )
     scorer = _AnswerScorerAsEncoder(model, texts)
-    space = fingerprint(scorer.card)
+    space = vector_space(scorer.card)
     keys = {item: key(space, scorer.render(item, "likelihood", prompt)) for item in dict.fromkeys(items)}
     needs = [Need(own, item, "likelihood", prompt, 0, row) for row, (item, own) in enumerate(keys.items())]
     stored, unreadable = bench.outputs(scorer, needs)

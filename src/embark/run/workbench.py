@@ -29,8 +29,9 @@ from embark.engine.ray import RayEngine
 from embark.engine.report import Report
 from embark.engine.tuning import Tuning
 from embark.evaluators.pairs import PairScores
-from embark.models.encoder import Encoder, Generator, Reranker, fingerprint, has_matcher, prepare_many
+from embark.models.encoder import Encoder, Generator, Reranker, has_matcher, prepare_many
 from embark.planning import Demand, Need, Plan, plan, task_demand
+from embark.protocol import vector_space
 from embark.run.fetching import from_hub
 from embark.run.hashing import HashingProcesses
 from embark.settings import Settings
@@ -110,7 +111,7 @@ class Workbench:
 
     def space(self, card: ModelCard) -> Space:
         """The space of the store that holds the vectors of a model; opened once, because opening it builds an index."""
-        name = fingerprint(card)
+        name = vector_space(card)
         if name not in self._spaces:
             self._spaces[name] = self.store.space(name)
         return self._spaces[name]
@@ -135,7 +136,7 @@ class Workbench:
             demand = planned.demands[need.demand]
             return f"{demand.task.name} {_name(demand, need.side, need.row)}"
 
-        space = fingerprint(encoder.card)
+        space = vector_space(encoder.card)
         names, numbers = planned.needs.kinds()
         counts = np.bincount(numbers, minlength=len(names)).tolist()
         kinds = {(space, kind) for kind, count in zip(names, counts, strict=True) if count > 1}  # one tells nothing
@@ -173,7 +174,7 @@ class Workbench:
             advance = contexts.enter_context(self._progress(model, len(needs)))
             writer = contexts.enter_context(space.writer())
             shown: dict[str, Any] = {"advance": advance, "activity": self.activity}
-            if self.engine and self.engine.space == fingerprint(model.card):
+            if self.engine and self.engine.space == vector_space(model.card):
                 options.pop("preparer", None)
                 report = self.engine.embed(needs, writer, **shown, **options)
             else:
@@ -244,7 +245,7 @@ class Workbench:
 
     def pair_scores(self, model: Reranker, pairs: Sequence[Rendered]) -> Array:
         """The scores of rendered pairs, in their order; they are stored in a space of the model's own."""
-        space = fingerprint(model.card)
+        space = vector_space(model.card)
         needs = [
             _Pair(key(space, pair), Item(pair.parts), "pair", None, 0, row, mode=pair.mode)
             for row, pair in enumerate(pairs)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from embark.boards.leaderboards import Entry, Leaderboard
+from embark.boards.rules import summarize
 from embark.results.table import Score, comparable
 from embark.site.scripts import Points, points
 from embark.stats.means import names
@@ -54,7 +55,7 @@ def _unless_empty(numbers: list[Points]) -> list[Points] | None:
 
 def _columns(board: Leaderboard) -> list[dict[str, Any]]:
     """The totals of the rule, its groups, and its tasks with the groups that they are in."""
-    whole_rule = board.rule(board.tasks, {task.name: 0.0 for task in board.tasks})
+    whole_rule = summarize(board.rule, board.tasks, {task.name: 0.0 for task in board.tasks})
     models = [entry.model for entry in board.entries]
     totals = dict.fromkeys([*whole_rule.totals, *(name for model in models for name in model.totals)])
     groups = dict.fromkeys([*whole_rule.groups, *(name for model in models for name in model.categories)])

@@ -32,7 +32,7 @@ from embark.results.table import (
 from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
 from embark.stats.gate import draw_differences, losses
-from embark.stats.intervals import LEVEL
+from embark.stats.intervals import LEVEL, holm
 from embark.stats.outcomes import NotComparable, Parts, observations_of, parts_of
 from embark.stats.paired import Contrast, Difference, contrasts, mean_difference, task_difference
 from embark.stats.shared import ItemNumbers
@@ -308,15 +308,6 @@ def right_items(columns: Mapping[str, Array], task: Task) -> Array:
     if "rank" in columns:
         return np.asarray(columns["rank"] == 1)
     raise NotComparable(f"The items of {task.name} are not right or wrong, so none can flip.")
-
-
-def holm(p: Sequence[float]) -> list[float]:
-    """Holm's step-down correction of p-values, which controls the chance of any false rejection among them."""
-    values = np.asarray(p, np.float64)
-    order = np.argsort(values, kind="stable")
-    corrected = np.empty(len(values))
-    corrected[order] = np.minimum(1, np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)))
-    return [float(value) for value in corrected]
 
 
 def _pair(task: Task, a: TaskResult | None, b: TaskResult | None, numbers: ItemNumbers) -> tuple[Pair, list[Contrast]]:

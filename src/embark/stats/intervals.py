@@ -104,3 +104,12 @@ def mean_interval(values: Array) -> tuple[float, float]:
     if np.ptp(values) == 0:
         return certain_interval(value, items, least)
     return share_interval(value, float(values.var(ddof=1)) / items, items - 1, least)
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Holm's step-down correction of p-values, which controls the chance of any false rejection among them."""
+    values = np.asarray(p, np.float64)
+    order = np.argsort(values, kind="stable")
+    corrected = np.empty(len(values))
+    corrected[order] = np.minimum(1, np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)))
+    return [float(value) for value in corrected]

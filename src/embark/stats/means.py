@@ -127,6 +127,18 @@ class Column:
     totals: Mapping[str, Score]
 
 
+def score_table(tasks: Sequence[Task], results: Iterable[TaskResult]) -> Table:
+    """Tasks × models, each score with its 95 % interval, and the mean of the categories' means."""
+    categories = grouped(tasks, lambda task: task.category)
+    models = []
+    for key, results_by_task in by_model(tasks, results).items():
+        scores = {task: score(result) for task, result in results_by_task.items()}
+        means = mean_of_groups(categories, {task: task_score.value for task, task_score in scores.items()})
+        total = mean_score(means.totals["mean"], scores, readings=Readings(results_by_task))
+        models.append(Column(key, scores, {"mean": total}))
+    return task_table(tasks, models, {"mean": "Mean of categories"} if models else {})
+
+
 def task_table(tasks: Sequence[Task], models: Sequence[Column], totals: Mapping[str, str]) -> Table:
     """Tasks × models, grouped by category; the last lines are the totals, under the labels that `totals` has."""
     rows = []

@@ -15,8 +15,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from embark.results.table import letters
-from embark.stats.compare import holm
-from embark.stats.intervals import LEVEL
+from embark.stats.intervals import LEVEL, holm
 from embark.stats.outcomes import Readings
 from embark.stats.shared import Evidence
 from embark.types import Array, EmbarkError

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from embark.boards.verification import Verification
 from embark.data.atomic import atomically
 from embark.results.drawing import Drawn
 from embark.results.table import Table, shown
 from embark.run.examination import Examination
+from embark.run.verification import Verification
 from embark.settings import Settings, load_settings
 from embark.studies.ark import ArkDiagnosis
 from embark.studies.diagnosis import Diagnosis

@@ -7,7 +7,8 @@ from dataclasses import replace
 from itertools import combinations
 
 from embark.results.table import Row, Table, p_value, short
-from embark.stats.compare import Comparison, compare_results, difference_cells, holm
+from embark.stats.compare import Comparison, compare_results, difference_cells
+from embark.stats.intervals import holm
 from embark.studies.document import Block, Bullets, NamedFigure, NamedTable, Paragraph
 from embark.studies.report_data import Reported
 

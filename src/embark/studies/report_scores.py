@@ -11,7 +11,7 @@ import numpy as np
 
 from embark.boards.leaderboards import Entry, Leaderboard, rank_models
 from embark.boards.matrix import Matrix, matrix
-from embark.boards.rules import RULES
+from embark.boards.rules import RULES, summarize
 from embark.catalogue import counted, group_values, listed
 from embark.results.drawing import PAGE
 from embark.results.table import Cell, Exact, Row, Table, footnoted, in_points
@@ -172,7 +172,7 @@ def _category_table(reported: Reported, board: Leaderboard) -> Table:
     """The groups of the rule × the models, then the totals; chance where all tasks of a group know it."""
     tasks = {task.name: task for task in reported.scored}
     groups = dict.fromkeys(name for entry in reported.entries for name in entry.model.categories)
-    whole = board.rule(reported.scored, dict.fromkeys(tasks, 0.0))
+    whole = summarize(board.rule, reported.scored, dict.fromkeys(tasks, 0.0))
     rows = []
     for name in groups:
         mean = whole.groups.get(name)

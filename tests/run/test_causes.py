@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 import embark
-from embark.boards import causes
-from embark.boards.causes import Case
-from embark.boards.verification import Comparable, TaskCheck, Verification
 from embark.models.encoder import Encoder
 from embark.results import Record, TaskResult
 from embark.results.table import Score
+from embark.run import causes
+from embark.run.causes import Case
+from embark.run.verdicts import Comparable, TaskCheck
+from embark.run.verification import Verification
 from embark.settings import Settings, load_settings
 from embark.stats.reproduction import Tolerance
 from embark.tasks import TASKS

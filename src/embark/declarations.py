@@ -1,10 +1,11 @@
-"""The reference of readers and evaluators, made of what they declare: columns, options, parameters. Also as a page."""
+"""What the values of the seams declare, as tables: columns, options, parameters. Also as the page docs/readers.md."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from pkgutil import resolve_name
+from typing import Any, Literal, TypeAlias
 
 from embark.catalogue import check_name, group_values
 from embark.data.readers import READERS, _table
@@ -21,13 +22,25 @@ page is made of what the code declares (`make docs`); `embark show --reader pair
 print the same, and so does `embark.reference("reader", "paired")`. [data.md](data.md) has an example of each.
 """
 OPTION_HEADS = ("option", "value", "meaning")
+Kind: TypeAlias = Literal["reader", "evaluator", "loader", "rule", "study"]
+REGISTRIES: Mapping[Kind, str] = {  # imported at use
+    "reader": "embark.data.readers:READERS",
+    "evaluator": "embark.registries:EVALUATORS",
+    "loader": "embark.models:LOADERS",
+    "rule": "embark.boards.rules:RULES",
+    "study": "embark.studies:STUDIES",
+}
+HEADS = {  # of a table of all values: the field that stands beside the name
+    "reader": "evaluators", "evaluator": "readers", "loader": "kind", "rule": "by", "study": "needs",
+}  # fmt: skip
+PARTS = {"columns": "column", "options": "option", "params": "parameter"}  # entries of a field that is a mapping
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A column, option, parameter or measure of a reader or evaluator."""
+    """A column, option, parameter or measure that a value of a seam declares, or another field of it."""
 
-    part: Literal["column", "option", "parameter", "measure"]
+    part: str  # "column", "option", "parameter", "measure", or "field"
     name: str
     values: str
     about: str
@@ -35,32 +48,72 @@ class Entry:
 
 @dataclass(frozen=True)
 class Reference(Noted):
-    """What is declared about a reader or evaluator, or about all of them (`name` is empty, `rows` are their names)."""
+    """What a value of a seam declares, or all of its kind (`name` is empty, `rows` are their names)."""
 
-    kind: Literal["reader", "evaluator"]
+    kind: Kind
     name: str
     about: str
     entries: tuple[Entry, ...] = ()
     rows: Mapping[str, tuple[str, ...]] | None = None
 
     def table(self) -> Table:
-        """One row for each of its entries; of all readers or evaluators, one row for each of them."""
+        """One row for each column, option, parameter and other field; of all of a kind, one row for each of them."""
         if self.rows is not None:
-            partners = "evaluators" if self.kind == "reader" else "readers"
             rows = tuple(Row((name, *cells)) for name, cells in self.rows.items())
-            return Table((self.kind, partners, "meaning"), rows)
+            return Table((self.kind, HEADS[self.kind], "meaning"), rows)
         lines = tuple(Row((entry.part, entry.name, entry.values, entry.about)) for entry in self.entries)
         return Table(("part", "name", "value", "meaning"), lines)
 
 
-def reference(kind: Literal["reader", "evaluator"] = "reader", name: str | None = None) -> Reference:
-    """The columns and options of a reader, or the parameters and measures of an evaluator; without a name, those that
-    there are.
+def reference(kind: Kind = "reader", name: str | None = None) -> Reference:
+    """What a reader, evaluator, loader, rule or study declares: columns, options, parameters and other fields.
+
+    Without a name, all of that kind, those of plug-ins too.
     """
-    check_name("kind of reference", kind, ("reader", "evaluator"))
+    check_name("kind of reference", kind, REGISTRIES)
     if kind == "reader":
         return _reader(READERS[name]) if name else _readers()
-    return _evaluator(name) if name else _evaluators()
+    if kind == "evaluator":
+        return _evaluator(name) if name else _evaluators()
+    values: Mapping[str, Any] = resolve_name(REGISTRIES[kind])
+    if name:
+        return Reference(kind, name, _about(values[name]), tuple(_declared(values[name])))
+    rows = {key: (_text(getattr(value, HEADS[kind])), _first(_about(value))) for key, value in values.items()}
+    return Reference(kind, "", "", rows=rows)
+
+
+def _about(value: Any) -> str:
+    """What a value of a seam is about; of a loader, nothing."""
+    return str(_fields(value).get("about", ""))
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """The fields of a value of a seam by name."""
+    if hasattr(value, "_asdict"):
+        return dict(value._asdict())
+    return {field.name: getattr(value, field.name) for field in fields(value)}
+
+
+def _declared(value: Any) -> Iterator[Entry]:
+    """An entry for each column, option and parameter of a value of a seam, and for each other field with a content."""
+    for name, fact in _fields(value).items():
+        if isinstance(fact, Mapping):
+            for key, item in fact.items():
+                texts = (item.values, item.about) if isinstance(item, Option) else ("", str(item))
+                yield Entry(PARTS.get(name, name), key, *texts)
+        elif name not in ("name", "about") and not (fact is None or fact is False or fact in ("", ())):
+            yield Entry("field", name, _text(fact), "")
+
+
+def _text(value: Any) -> str:
+    """A declared fact in words: a function or a type by its name, a value by its own fields."""
+    if isinstance(value, tuple):
+        return ", ".join(map(_text, value))
+    if is_dataclass(value) and not isinstance(value, type):
+        return "; ".join(f"{name}: {_text(fact)}" for name, fact in _fields(value).items())
+    if isinstance(value, type):
+        return value.__name__
+    return f"{value.__module__}:{value.__qualname__}" if callable(value) else str(value)
 
 
 def page() -> str:
@@ -112,10 +165,9 @@ def _evaluator_facts(evaluator: Evaluator) -> tuple[str, ...]:
 
 
 def _reader(reader: Reader) -> Reference:
-    columns = [Entry("column", name, "", about) for name, about in reader.columns.items()]
-    options = [Entry("option", name, option.values, option.about) for name, option in (reader.options or {}).items()]
+    entries = tuple(entry for entry in _declared(reader) if entry.part in PARTS.values())
     note = () if reader.own else ("Its rows come with embark; it declares no options, as it is for one benchmark.",)
-    return Reference("reader", reader.name, reader.about, (*columns, *options), notes=note)
+    return Reference("reader", reader.name, reader.about, entries, notes=note)
 
 
 def _readers() -> Reference:

@@ -10,11 +10,10 @@ from dataclasses import dataclass, field, replace
 from math import isnan
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from embark.boards.causes import Cause, likely_causes
 from embark.boards.comparable_results import own_results, rows_of
 from embark.boards.references import UNPUBLISHED, Reference, folder_references, printed_references
 from embark.catalogue import counted, listed
@@ -26,10 +25,11 @@ from embark.results.of_model import results_of_model
 from embark.results.table import Exact, Noted, Row, Score, Table, in_points, points, short, signed_points
 from embark.results.task_rows import known_tasks
 from embark.run import NothingScored, Skipped, evaluate
+from embark.run.causes import Cause, likely_causes
 from embark.run.models import load_model, model_card, model_name
+from embark.run.verdicts import Comparable, TaskCheck, Verdict
 from embark.settings import Settings, load_settings
-from embark.stats.compare import holm
-from embark.stats.intervals import LEVEL, combined_interval
+from embark.stats.intervals import LEVEL, combined_interval, holm
 from embark.stats.outcomes import NotComparable, parts_of
 from embark.stats.reproduction import Tolerance, assumed_error, mean_tolerance, standard_error, tolerance
 from embark.stats.shared import ItemNumbers
@@ -37,47 +37,9 @@ from embark.stats.statistics import pushes
 from embark.tasks import Tasks
 from embark.types import Array, Benchmark, EmbarkError, Task
 
-Verdict = Literal["reproduced", "differs", "not comparable"]
 STATUS = {"reproduced": 0, "differs": 1, "not comparable": 3}  # of the command; 2 is an error of the user's
 COLORS: dict[Verdict, str] = {"reproduced": "#0072B2", "differs": "#D55E00"}
 SHOWN = 4  # tasks that the sentence names
-
-
-@dataclass(frozen=True)
-class Comparable:
-    """Two scores of one task that may be compared, and how far apart a reproduction may be.
-
-    `ours` is over the parts (splits, subsets) that the published score has, too.
-    """
-
-    result: TaskResult
-    reference: TaskResult
-    ours: Score
-    tolerance: Tolerance
-    p: float = 1.0  # of a difference as large, if it is a reproduction; after Holm's correction
-    note: str = ""
-
-    @property
-    def difference(self) -> float:
-        """Ours less the published score."""
-        return self.ours.value - self.reference.score
-
-
-@dataclass(frozen=True)
-class TaskCheck:
-    """A task's verdict: two scores, or why they cannot be compared. `failed`: the task was run, and got no score."""
-
-    row: Task
-    scores: Comparable | None = None
-    why: str = ""
-    failed: bool = False
-
-    @property
-    def verdict(self) -> Verdict:
-        """Whether the published score is reproduced."""
-        if self.scores is None:
-            return "not comparable"
-        return "differs" if self.scores.p < 1 - LEVEL else "reproduced"
 
 
 @dataclass(frozen=True)

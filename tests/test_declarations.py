@@ -12,15 +12,17 @@ import pytest
 from typer.testing import CliRunner
 
 import embark
-from embark.boards.reference import page
+from embark.boards.rules import RULES
 from embark.cli import app
 from embark.data.readers import READERS, _table
 from embark.data.readers.registry import OWN as OWN_READERS
+from embark.declarations import page
+from embark.models import LOADERS
 from embark.registries import EVALUATORS
 from embark.seams import COMMON_PARAMS
 from embark.tasks import TASKS
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[1] / "docs"
 OWN = [name for name, reader in READERS.items() if reader.own]
 
 
@@ -53,6 +55,21 @@ def test_14_10_parameters_of_evaluators_are_shown_from_the_registry() -> None:
     notes = embark.reference("evaluator", "sts").notes
     assert "The truth is Gold. The score by chance is 0." in notes[0]
     assert "is ndcg_at_10, and k is any whole number from 1." in embark.reference("evaluator", "retrieval").notes[0]
+
+
+def test_rules_and_loaders_are_shown_with_their_fields() -> None:
+    shown = printed("show", "--rule", "mmeb")
+    assert shown.startswith("mmeb: The mean over tasks, by modality group and sub-category;")
+    assert re.search("^field +by +group, category$", shown, re.M)
+    assert re.search("^field +zeros_without +audio$", shown, re.M)
+    assert "embark.boards.rules:median" in printed("show", "--rule", "median-of-types")
+    listed = printed("show", "--rule")
+    assert all(re.search(f"^{name} .*{re.escape(rule.about)}$", listed, re.M) for name, rule in RULES.items())
+    rows = json.loads(printed("show", "--loader", "text", "--format", "json"))["rows"]
+    assert {("extra", "torch"), ("kind", "embedder")} <= {(row["name"], row["value"]) for row in rows}
+    assert all(re.search(f"^{name} ", printed("show", "--loader"), re.M) for name in LOADERS)
+    with pytest.raises(embark.EmbarkError, match=r"There is no rule named 'mme'. Did you mean mmeb"):
+        embark.reference("rule", "mme")
 
 
 def test_14_10_the_page_is_made_of_the_registry() -> None:
@@ -113,6 +130,6 @@ def test_show_takes_one_thing() -> None:
     for words in ((), ("PocketSTS", "--reader", "paired"), ("--reader", "paired", "--evaluator", "pairs")):
         ran = CliRunner().invoke(app, ["show", *words])
         assert ran.exit_code == 2
-        assert "give a name, --reader or --evaluator" in ran.output
+        assert "give a name, or one of --reader, --evaluator, --loader, --rule, --study" in " ".join(ran.output.split())
     with pytest.raises(embark.EmbarkError, match=r"There is no evaluator named 'pair'. Did you mean pairs"):
         embark.reference("evaluator", "pair")
