@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -62,9 +63,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ids=" ".join,
 )
 def test_a_command_that_reads_scores_imports_nothing_that_makes_them(folder: Path, words: tuple[str, ...]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", CODE, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=300
-    )
+    env = {**os.environ, "EMBARK_HOME": str(folder / "home"), "EMBARK_RESULTS": str(folder / "results")}
+    line = [sys.executable, "-c", CODE, *words]
+    done = subprocess.run(line, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     imported = done.stdout.rpartition("imported:")[2].split()
     assert "embark.results" in imported
