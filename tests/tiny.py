@@ -14,7 +14,7 @@ from PIL import Image
 
 from embark.data.media import decode
 from embark.models import Encoder, get_model
-from embark.models.encoder import fingerprint
+from embark.models.encoder import fingerprint, prepare_many
 from embark.types import Array, Audio, EmbarkError, Item, Media, ModelCard, Part, Text
 
 RATE = 16_000
@@ -188,7 +188,7 @@ def prepared(
         batch.append(decode(rendered.parts, model.card.frames, model.card.sample_rate))
         modes.append(rendered.mode)
     ready = [model.prepare(contents, mode) for contents, mode in zip(batch, modes, strict=True)]
-    assert comparable(list(model.prepare_many(batch, modes))) == comparable(ready)
+    assert comparable(list(prepare_many(model, batch, modes))) == comparable(ready)
     return ready
 
 

@@ -16,13 +16,13 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
 from embark.catalogue import Registry
-from embark.seams import Evaluator, Reader
+from embark.seams import Evaluator, Loader, Reader
 from embark.settings import allowed_plugins
 from embark.types import Benchmark, EmbarkError, ModelCard, Task
 
@@ -32,14 +32,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Plugin:
-    """The rows and loaders that a package adds.
-
-    A loader is "module:function", which takes a `ModelCard` and a `Loading`; cards name it. If it runs on torch,
-    `embark.models.loading.Loader("module:function", "torch")` allows copies on several devices.
-    """
+    """What a package adds: rows, and values of the seams (`embark.seams`), each in a tuple."""
 
     cards: tuple[ModelCard, ...] = ()
-    loaders: Mapping[str, Any] = field(default_factory=dict)
+    loaders: tuple[Loader, ...] = ()
     tasks: tuple[Task, ...] = ()
     benchmarks: tuple[Benchmark, ...] = ()
     readers: tuple[Reader, ...] = ()
@@ -69,12 +65,6 @@ def registry(what: str, own: Mapping[str, T | str], kind: str, hint: str = "") -
         return _added(what, own, lambda plugin: [(value.name, value) for value in getattr(plugin, kind)])
 
     return Registry(what, own, added, hint)
-
-
-@cache
-def loaders(own: tuple[str, ...] = ()) -> Mapping[str, Any]:
-    """Loader families of plug-ins, by name; `own` are our names. Of equal names the first counts, ours before all."""
-    return _added("loader", own, lambda added: added.loaders.items())
 
 
 def _added(what: str, own: Collection[str], rows: Callable[[Plugin], Iterable[tuple[str, T]]]) -> dict[str, T]:
@@ -123,7 +113,7 @@ def _load() -> dict[str, Plugin]:
     return out
 
 
-ROWS = {"cards": ModelCard, "tasks": Task, "benchmarks": Benchmark}
+ROWS = {"cards": ModelCard, "tasks": Task, "benchmarks": Benchmark, "loaders": Loader}
 
 
 def _check(plugin: Plugin) -> None:
@@ -131,12 +121,6 @@ def _check(plugin: Plugin) -> None:
         rows = getattr(plugin, kind)
         if not (isinstance(rows, (tuple, list)) and all(isinstance(row, row_type) for row in rows)):
             raise TypeError(f"its {kind} are no tuple of {row_type.__name__}; one alone needs its comma, as in (one,)")
-    if not isinstance(plugin.loaders, Mapping):
-        raise TypeError("its loaders are no mapping of names to 'module:function'")
-    for name, loader in plugin.loaders.items():
-        path = getattr(loader, "path", loader)  # a Loader has one
-        if not (isinstance(name, str) and isinstance(path, str) and ":" in path):
-            raise TypeError(f"its loader {name!r} is neither 'module:function' nor a Loader of one")
 
 
 def _normalized(distribution: str) -> str:

@@ -15,7 +15,7 @@ from embark.models import LOADERS, get_model
 from embark.models.cards import mllm as cards
 from embark.models.encoder import unit
 from embark.models.hf import CLIP_MEAN, CLIP_SPREAD
-from embark.models.loading import Loading
+from embark.models.loading import Loading, build
 from embark.types import Array, EmbarkError, ModelCard
 from tiny import TEXTS, byte_bpe, check_without_weights, one_by_one, picture, prepared, same, saved, vectors
 
@@ -150,7 +150,7 @@ def test_texts_agree_with_the_parts_and_are_cut(folder: Path, parts: Parts) -> N
     model: Any = get_model(str(folder), device="cpu")
     assert same(vectors(model, [TEXTS[2]]), parts.vector(None, TEXTS[2]))
     card = ModelCard("tiny/phi", "main", "phi", (), source=str(folder), context=12)
-    (ready,) = prepared(LOADERS["phi"](card, Loading(device="cpu")), ["dog " * 50])
+    (ready,) = prepared(build(LOADERS["phi"], card, Loading(device="cpu")), ["dog " * 50])
     assert ready.ids == parts.tokens("dog " * 50)["input_ids"][:12]
 
 
@@ -170,7 +170,7 @@ def test_a_vector_knows_nothing_of_its_batch(folder: Path) -> None:
     for side in ("left", "right"):
         style = {**cards.PHI, "padding": side}
         card = ModelCard("tiny/phi", "main", "phi", (), source=str(folder), options=style)
-        assert same(vectors(LOADERS["phi"](card, Loading(device="cpu")), THINGS), alone), side
+        assert same(vectors(build(LOADERS["phi"], card, Loading(device="cpu")), THINGS), alone), side
     assert len(np.unique(alone.round(4), axis=0)) == len(THINGS)
 
 
