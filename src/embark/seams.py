@@ -75,6 +75,7 @@ class Loader:
     lanes: int = 1  # batches that its models take at once on a CUDA device
     weightless: bool = False  # it loads models that only prepare without weights; others load them always
     recognize: Callable[[Path, Mapping[str, Any]], bool] | None = None  # whether a folder, and its config.json, is its
+    options: Mapping[str, str] | None = None  # of a card that it reads, and what they say; None: any
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[\w.-]+", self.name):
@@ -84,5 +85,9 @@ class Loader:
         for what, value, known in (("kind", self.kind, KINDS), ("type", self.type, TYPES)):
             if value not in known:
                 raise EmbarkError(f"The loader '{self.name}' has the {what} '{value}'; it may be {', '.join(known)}.")
+        if not (self.recognize is None or callable(self.recognize)):
+            raise EmbarkError(f"The loader '{self.name}' recognizes folders by a function, not {self.recognize!r}.")
+        if not (self.options is None or isinstance(self.options, Mapping)):
+            raise EmbarkError(f"The options of the loader '{self.name}' are no table of names and what they say.")
         if self.version < 1 or self.lanes < 1:
             raise EmbarkError(f"The loader '{self.name}' has at least version 1 and 1 lane.")

@@ -9,6 +9,7 @@ from typing import Any
 
 from embark import plugins
 from embark.catalogue import Registry
+from embark.models import card_options
 from embark.seams import Loader
 
 Recognizes = Callable[[Path, Mapping[str, Any]], bool]
@@ -51,69 +52,81 @@ def is_timm(folder: Path, config: Mapping[str, Any]) -> bool:
 
 # ── the loaders ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-on_torch = partial(Loader, extra="torch", torch=True)
-in_lanes = partial(on_torch, lanes=LANES)  # `embed` is safe in threads
+MODELS = "embark.models"
+plain = partial(Loader, options={})
+on_torch = partial(plain, extra="torch", torch=True)
+in_lanes = partial(on_torch, lanes=LANES)  # not those that tokenize in `embed`, which is unsafe in threads
 
 # The first that recognizes a folder loads it: those with the surest signs stand before others.
 OURS = (
-    Loader("pocket", "embark.models.pocket:load"),
-    Loader("handmade", "embark.models.baselines:load_handmade", version=2),  # edges alike on every processor
-    Loader("random", "embark.models.baselines:load_random"),
+    plain("pocket", f"{MODELS}.pocket:load"),
+    plain("handmade", f"{MODELS}.baselines:load_handmade", version=2),  # edges alike on every processor
+    plain("random", f"{MODELS}.baselines:load_random"),
     *(
-        Loader(name, "embark.models.api:load", type="api")
+        plain(name, f"{MODELS}.api:load", type="api", options=card_options.API)
         for name in ("openai", "voyage", "voyage-multimodal", "cohere", "doubao")
     ),
-    on_torch(  # it tokenizes in `embed`, which is unsafe in threads, as those of ColBERT and Jina do
-        "sentence-transformers",
-        "embark.models.text:load_sentence_transformer",
-        weightless=True,
-        recognize=has_file("modules.json"),
+    on_torch(
+        "sentence-transformers", f"{MODELS}.text:load_sentence_transformer", weightless=True,
+        recognize=has_file("modules.json"), options=card_options.SENTENCES,
     ),
     in_lanes(
-        "open_clip", "embark.models.open_clip:load", extra="open_clip", weightless=True,
-        recognize=has_file("open_clip_config.json"),
+        "open_clip", f"{MODELS}.open_clip:load", extra="open_clip", weightless=True,
+        recognize=has_file("open_clip_config.json"), options=card_options.OPEN_CLIP,
     ),
-    Loader("onnx", "embark.models.onnx:load", extra="onnx", version=2, recognize=has_graphs),
+    plain(
+        "onnx", f"{MODELS}.onnx:load", extra="onnx", version=2, recognize=has_graphs, options=card_options.ONNX,
+    ),
     on_torch(
-        "cross-encoder", "embark.models.rerank:load", kind="reranker", version=3, recognize=has_classifier
+        "cross-encoder", f"{MODELS}.rerank:load", kind="reranker", version=3,
+        recognize=has_classifier, options=card_options.TOKENS,
     ),
     in_lanes(  # transformers, pooled
-        "text", "embark.models.text:load", version=3, weightless=True, recognize=has_type(*ENCODERS, *DECODERS)
+        "text", f"{MODELS}.text:load", version=3, weightless=True,
+        recognize=has_type(*ENCODERS, *DECODERS), options=card_options.TEXT,
     ),
     in_lanes(  # CLIP, SigLIP, ALIGN… of transformers
-        "dual", "embark.models.dual:load", weightless=True, recognize=has_type(*TWO_TOWERS)
+        "dual", f"{MODELS}.dual:load", weightless=True,
+        recognize=has_type(*TWO_TOWERS), options=card_options.DUAL,
     ),
-    in_lanes("blip", "embark.models.blip:load", recognize=has_type("blip")),
-    in_lanes("blip2", "embark.models.blip:load_blip2", recognize=has_type("blip-2")),
-    on_torch("jina", "embark.models.jina:load", recognize=has_type("jina_clip")),  # by the checkpoint's own code
-    in_lanes("nomic", "embark.models.nomic:load", version=2, recognize=has_type("nomic_bert")),
-    in_lanes("vista", "embark.models.vista:load", version=2),
+    in_lanes("blip", f"{MODELS}.blip:load", recognize=has_type("blip"), options=card_options.BLIP),
+    in_lanes("blip2", f"{MODELS}.blip:load_blip2", recognize=has_type("blip-2")),
+    on_torch(  # by the checkpoint's own code
+        "jina", f"{MODELS}.jina:load", recognize=has_type("jina_clip"), options=card_options.JINA,
+    ),
     in_lanes(
-        "dino", "embark.models.vision:load_dino", weightless=True,
+        "nomic", f"{MODELS}.nomic:load", version=2, recognize=has_type("nomic_bert"), options=card_options.TEXT_PART,
+    ),
+    in_lanes("vista", f"{MODELS}.vista:load", version=2, options=card_options.VISTA),
+    in_lanes(
+        "dino", f"{MODELS}.vision:load_dino", weightless=True,
         recognize=has_type("dinov2", "dinov2_with_registers", "dinov3_vit"),
     ),
-    in_lanes("timm", "embark.models.vision:load_timm", extra="timm", version=2, recognize=is_timm),
-    in_lanes(  # ColPali, ColQwen2
-        "late", "embark.models.late:load", type="late", weightless=True, recognize=has_type("colpali", "colqwen2")
+    in_lanes(
+        "timm", f"{MODELS}.vision:load_timm", extra="timm", version=2, recognize=is_timm, options=card_options.TIMM,
     ),
-    on_torch("colbert", "embark.models.late:load_colbert", type="late"),
-    on_torch("yes-no", "embark.models.rerank:load_yes_no", kind="reranker"),
-    on_torch("jina-reranker", "embark.models.rerank:load_jina", kind="reranker", version=2),
-    on_torch("chat", "embark.models.generate:load", kind="generator"),
-    on_torch("blip-caption", "embark.models.generate:load_blip", kind="generator"),
-    Loader("openai-chat", "embark.models.chat_api:load", kind="generator", type="api"),
-    Loader("recorded", "embark.models.recorded:load", kind="generator"),  # texts of a file
-    Loader("recorded-scores", "embark.models.recorded:load_scores", kind="reranker"),
+    in_lanes(  # ColPali, ColQwen2
+        "late", f"{MODELS}.late:load", type="late", weightless=True, recognize=has_type("colpali", "colqwen2"),
+    ),
+    on_torch("colbert", f"{MODELS}.late:load_colbert", type="late"),
+    on_torch("yes-no", f"{MODELS}.rerank:load_yes_no", kind="reranker", options=card_options.JUDGE),
+    on_torch("jina-reranker", f"{MODELS}.rerank:load_jina", kind="reranker", version=2, options=card_options.JUDGE),
+    on_torch("chat", f"{MODELS}.generate:load", kind="generator", options=card_options.CHAT),
+    on_torch("blip-caption", f"{MODELS}.generate:load_blip", kind="generator", options=card_options.WRITTEN),
+    plain("openai-chat", f"{MODELS}.chat_api:load", kind="generator", type="api", options=card_options.API),
+    plain("recorded", f"{MODELS}.recorded:load", kind="generator", options=card_options.FILE),  # texts of a file
+    plain("recorded-scores", f"{MODELS}.recorded:load_scores", kind="reranker", options=card_options.FILE),
     in_lanes(  # LLaVA-NeXT, Qwen-VL
-        "mllm", "embark.models.mllm:load", type="mllm", weightless=True,
-        recognize=has_type("llava_next", "qwen2_vl", "qwen2_5_vl", "qwen3_vl"),
+        "mllm", f"{MODELS}.mllm:load", type="mllm", weightless=True,
+        recognize=has_type("llava_next", "qwen2_vl", "qwen2_5_vl", "qwen3_vl"), options=card_options.MLLM,
     ),
     in_lanes(  # Phi-3.5-vision
-        "phi", "embark.models.phi:load", version=2, type="mllm", weightless=True, recognize=has_type("phi3_v")
+        "phi", f"{MODELS}.phi:load", version=2, type="mllm", weightless=True,
+        recognize=has_type("phi3_v"), options=card_options.MLLM,
     ),
     in_lanes(  # Qwen2.5-Omni
-        "omni", "embark.models.omni:load", version=2, type="mllm", weightless=True,
-        recognize=has_type("qwen2_5_omni_thinker", "qwen2_5_omni", "nvomniembed"),
+        "omni", f"{MODELS}.omni:load", version=2, type="mllm", weightless=True,
+        recognize=has_type("qwen2_5_omni_thinker", "qwen2_5_omni", "nvomniembed"), options=card_options.MLLM,
     ),
 )  # fmt: skip
 

@@ -8,6 +8,7 @@ from importlib import metadata
 from pkgutil import resolve_name
 from typing import Any, Literal, TypeAlias
 
+from embark.catalogue import check_name
 from embark.models.adapt import as_encoder, as_generator, as_reranker
 from embark.models.half_precision import secure
 from embark.seams import Loader
@@ -17,6 +18,7 @@ from embark.types import EmbarkError, Modality, ModelCard
 DTYPES = ("float32", "bfloat16", "float16")
 PIXELS = ("auto", "pillow", "cuda")
 STORED_DTYPES = ("float32", "float16")
+VERSION = "loader"  # the option of a loaded card that holds the version of its loader
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,11 @@ ADAPTERS: Mapping[str, Callable[[Any], Any]] = {
 
 def build(loader: Loader, card: ModelCard, loading: Loading) -> Any:
     """The model that a loader makes of a card: an encoder, a re-ranker or a generator."""
+    for option in card.options if loader.options is not None else ():
+        if option != VERSION:
+            check_name(f"option of the loader {loader.name}", option, loader.options or {})
     if loader.version > 1:
-        card = replace(card, options={**card.options, "loader": loader.version})
+        card = replace(card, options={**card.options, VERSION: loader.version})
     loading = replace(loading, weights=loading.weights or not loader.weightless)
     try:
         load: Load = resolve_name(loader.load) if isinstance(loader.load, str) else loader.load

@@ -42,6 +42,7 @@ class Devices(Encoder):
         adapt: Callable[[Encoder], Encoder] | None = None,
     ) -> None:
         """`adapt`, which must pickle, makes another encoder of each that was loaded on a device."""
+        loader = replace(loader, recognize=None)  # which need not pickle
         self.origin = (loader, card, loading, devices)
         self.adapt = adapt
         self._load_first: Callable[[], Encoder] = lambda: build(loader, card, replace(loading, device=devices[0]))
