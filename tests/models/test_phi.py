@@ -182,9 +182,8 @@ def test_adapters_are_merged(folder: Path, parts: Parts, tmp_path: Path) -> None
     save_file({f"{name}.lora_A.weight": down, f"{name}.lora_B.weight": up}, tmp_path / "adapter_model.safetensors")
     (tmp_path / "adapter_config.json").write_text(json.dumps({"r": 2, "lora_alpha": 1, "base_model_name_or_path": "-"}))
     style = {**cards.PHI, "base": str(folder)}
-    model = LOADERS["phi"](
-        ModelCard("tiny/lora", "main", "phi", (), source=str(tmp_path), options=style), Loading("cpu")
-    )
+    card = ModelCard("tiny/lora", "main", "phi", (), source=str(tmp_path), options=style)
+    model = build(LOADERS["phi"], card, Loading("cpu"))
     weight = parts.words.layers[1].self_attn.qkv_proj.weight
     before = weight.data.clone()
     try:
