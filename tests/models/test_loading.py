@@ -167,7 +167,7 @@ def test_names_that_mean_nothing(name: str, message: str) -> None:
 
 def test_an_option_that_the_loader_does_not_read_is_refused(bert: Path) -> None:
     card = replace(find_card(f"text:{bert}"), options={"poling": "last"})
-    with pytest.raises(EmbarkError, match="no option of the loader text named 'poling'.* pooling"):
+    with pytest.raises(EmbarkError, match=r"no option of the loader text named 'poling'.* pooling"):
         get_model(card)
     loaded = get_model(f"text:{bert}").card
     assert loaded.options["loader"] > 1

@@ -1,4 +1,4 @@
-"""The protocols of encoders, re-rankers and generators, and encoders with one tower for each modality."""
+"""Encoders, re-rankers and generators: their methods, their capabilities; encoders with a tower for each modality."""
 
 from __future__ import annotations
 
@@ -64,29 +64,30 @@ Likelihoods: TypeAlias = Callable[[Sequence[Any], Sequence[str]], list[Array]]
 class Capabilities:
     """What an encoder, re-ranker or generator can do besides its methods, and how the engine may use it.
 
-    All of it is optional; nothing here changes a vector, except that `render_styled` and `styled_pixels` answer styles.
+    `prepare_many(batch, modes)` returns what `prepare` returns for each of many items, where that is faster.
+    `preparation` does what `prepare` does in worker processes; `text_preparation` returns, always the same, what does
+    so with items that are one text: its tokens are `TextParts` to `embed`. `styled_pixels`: the mode of pictures is the
+    `pixels` of the card's answer to a style. `render_styled` answers styles in its own way: it says exactly what the
+    model will see of an item; what changes pixels or tokens is in the mode, and so in the key, and where an answer
+    changes nothing, the key is the usual one. `bill` is an estimate for a prepared item, of a model that costs money.
+    `cuda_pixels` makes the encoder that decodes and resizes JPEGs on its GPU, or raises an error. `likelihoods(batch,
+    texts)` of a generator returns, for each prepared item, (texts, 2): the log-probability of each text as its answer,
+    and of how many tokens (0: not known); where the model has a token that ends an answer, it counts, too.
     """
 
     batch_size: int | None = None  # items in `embed` at once; None: the engine tries which number is fastest
     lanes: int = 1  # batches that may be in `embed` at once, each in a thread of its own
-    prepare_many: Callable[[Sequence[Sequence[Content]], Sequence[str]], Sequence[Any]] | None = None  # see below
+    prepare_many: Callable[[Sequence[Sequence[Content]], Sequence[str]], Sequence[Any]] | None = None
+    preparation: Preparation | None = None
+    text_preparation: Callable[[], FastTokenizer | None] | None = None
     encoded: frozenset[Modality] = frozenset()  # whose files `prepare` takes as `Encoded`, where the mode is ""
-    preparation: Preparation | None = None  # what `prepare` does, for worker processes; None: it stays in this one
-    text_preparation: Callable[[], FastTokenizer | None] | None = None  # likewise, of items that are one text
     compilation: Compilation | None = None  # what the engine may compile, if a trial shows that it pays
-    bill: Callable[[Any], Bill] | None = None  # the price of a prepared item, of a model that costs money per item
-    styled_pixels: bool = False  # the mode of pictures is the `pixels` of the card's answer to a style
-    render_styled: Callable[[Item, str, str | None, Style], Rendered] | None = None  # answers styles in its own way
+    styled_pixels: bool = False
+    render_styled: Callable[[Item, str, str | None, Style], Rendered] | None = None
+    bill: Callable[[Any], Bill] | None = None
     matching: Matching | None = None
-    cuda_pixels: Callable[[], Encoder] | None = None  # the encoder that decodes JPEGs on its GPU, or an error
-    likelihoods: Likelihoods | None = None  # of a generator, see below
-
-    # `prepare_many(batch, modes)` returns what `prepare` returns for each of many items, where that is faster.
-    # `text_preparation` remembers what it returns, whose tokens `embed` takes as `TextParts`.
-    # `render_styled` says exactly what the model will see of an item; what changes pixels or tokens is in the mode, and
-    # so in the key. Where an answer changes nothing, the key is the usual one.
-    # `likelihoods(batch, texts)` returns, for each prepared item, (texts, 2): the log-probability of each text as its
-    # answer, and of how many tokens (0: not known). Where the model has a token that ends an answer, it counts, too.
+    cuda_pixels: Callable[[], Encoder] | None = None
+    likelihoods: Likelihoods | None = None
 
     def __post_init__(self) -> None:
         if self.lanes < 1 or (self.batch_size is not None and self.batch_size < 1):
@@ -111,13 +112,13 @@ class AsItIs:
 
 
 class Preparing:
-    """The CPU work that encoders, re-rankers and generators do on decoded items, in worker threads, several at once."""
+    """What encoders, re-rankers and generators have in common."""
 
     card: ModelCard
     capabilities: Capabilities = Capabilities()
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Any:
-        """CPU work for one decoded item (resize, tokenise). Here: its contents as they are.
+        """CPU work for one decoded item (resize, tokenize), in threads. Here: its contents as they are.
 
         `mode` is that of `Rendered`, as `render` returned it: "" unless a model's own `render` sets another.
         """

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from embark.models import hub
@@ -19,7 +18,7 @@ from embark.models.hf import Tokenizer, image_processor, load_model
 from embark.models.loading import Loading, loaded_card
 from embark.models.lora import adapter_and_base, merge
 from embark.models.rendering import answer_of, render_prompt
-from embark.types import Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered
+from embark.types import Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered, Style
 
 QWEN_VL = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")  # types that give patches 2-D positions, by `token_kinds`
 TYPES = ("llava_next", *QWEN_VL)
@@ -111,13 +110,17 @@ class MllmEncoder(Encoder):
         templates = [template for by_kind in prompts for template in by_kind.values()]
         endings = {template.split("}")[-1] for template in templates}
         self.endings = {ending: len(tokenizer(ending)) for ending in endings}  # → number of tokens
-        self.capabilities = Capabilities(prepare_many=self._prompts, render_styled=partial(render_prompt, card))
+        self.capabilities = Capabilities(prepare_many=self._prompts, render_styled=self._render_styled)
 
     # ── the prompt ──
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         """The whole prompt, with the item's media in their places."""
         return render_prompt(self.card, item, role, instruction)
+
+    def _render_styled(self, item: Item, role: str, instruction: str | None, style: Style) -> Rendered:
+        """The prompt as the card answers the row's style."""
+        return render_prompt(self.card, item, role, instruction, style)
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Prompt:
         """The tokens of the prompt, and the tensors of its media."""
