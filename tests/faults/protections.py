@@ -561,7 +561,7 @@ PROTECTIONS = (
     ),
     Removal(
         "test_fault_01_a_killed_run_loses_only_the_batch_that_was_being_paid_for", "engine/local.py",
-        "Sink(writer, activity, paid)", "Sink(writer, activity)",
+        "Sink(writer, activity, able.billed)", "Sink(writer, activity)",
     ),
     Removal(
         "test_fault_02_every_file_of_a_result_is_durable_before_its_name_and_its_name_before_the_next",

@@ -14,7 +14,7 @@ from embark.types import Array, Content, ModelCard
 ImagesAndTokens = tuple[list[Any], list[int]]  # the pixels of each image, the tokens of the text
 
 
-@dataclass
+@dataclass(eq=False)  # two waves share its turns by identity
 class JointEncoder(Encoder):
     """A native encoder of an image, a text, or both.
 
