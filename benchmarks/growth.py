@@ -345,11 +345,11 @@ class FreeEncoder:
 
 def pictures_encoder(encode: FreeEncoder) -> Any:
     """An encoder of texts and of pictures by what their comment says; it takes the pictures as they are encoded."""
-    from embark.models.encoder import Encoder
+    from embark.models.encoder import Capabilities, Encoder
     from embark.types import ModelCard
 
     class Free(Encoder):
-        encoded = frozenset({"image"})
+        capabilities = Capabilities(encoded=frozenset({"image"}))
         card = ModelCard("free/encoder", "1", "functions", ("text", "image"), dim=encode.table.shape[1])
 
         def prepare(self, contents: Sequence[Any], mode: str) -> str:

@@ -57,6 +57,7 @@ from embark.engine.report import Report
 from embark.engine.tuning import Tuning
 from embark.models import Encoder, get_model
 from embark.models.device import CONNECTIONS
+from embark.models.encoder import prepare_many
 from embark.planning import Demand, Need, Plan, plan, task_demand
 from embark.protocol import vector_space
 from embark.run.hashing import HashingProcesses
@@ -198,7 +199,7 @@ class Bench:
         frames, rate = encoder.card.frames, encoder.card.sample_rate
         rates: dict[str, Any] = {}
         with ThreadPoolExecutor(self.workers) as pool:
-            if not encoder.encoded:  # else the encoder itself decodes
+            if not encoder.capabilities.encoded:  # else the encoder itself decodes
                 decoding = partial(decode, frames=frames, sample_rate=rate)
                 rates["decode, threads"] = best_rate(len(few), lambda: list(pool.map(decoding, parts)), 1)
             values = list(pool.map(partial(prepare, encoder), few))
@@ -406,11 +407,11 @@ class Bench:
         few = planned(encoder, [text(caption) for caption in captions[:4096]]).needs
         rates["tokenise, one by one"] = best_rate(len(few), lambda: [prepare(encoder, need) for need in few], 1)
         contents = [decode(need.render(encoder).parts, 1, RATE) for need in few]
-        rates["tokenise, many"] = best_rate(len(few), lambda: encoder.prepare_many(contents, [""] * len(few)))
+        rates["tokenise, many"] = best_rate(len(few), lambda: prepare_many(encoder, contents, [""] * len(few)))
         column = text_array(captions)  # as tasks have them: a column of a table
         make = partial(Texts, column)
         rates |= self.stages(encoder, make, min(len(captions), 64 * self.batch if self.on_cuda else 64))
-        values = sorted(encoder.prepare_many(contents, [""] * len(few)), key=cost)
+        values = sorted(prepare_many(encoder, contents, [""] * len(few)), key=cost)
         sizes = (512, 1024, 2048, 4096) if self.on_cuda else (16, 64)
         rates["forward"] = max(self.forward_rate(encoder, values, size) for size in sizes)
         self.claim("short texts, of the forward pass", rates["engine"] / rates["forward"], "text of forward")

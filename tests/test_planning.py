@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,9 +18,11 @@ import embark
 from embark.data import items, readers
 from embark.data.fetch import Hub
 from embark.data.items import as_keys
+from embark.models.adapt import as_encoder
 from embark.models.encoder import Encoder, Tower, Towers, render_item, renders_plainly
 from embark.planning import Count, Demand, Need, Plan, outline, plan, task_demand, workload
 from embark.protocol import vector_space
+from embark.run.models import renamed
 from embark.settings import load_settings
 from embark.tasks import get_tasks
 from embark.types import (
@@ -227,6 +230,80 @@ def test_only_what_changes_no_item_renders_plainly(modalities: set[embark.types.
     assert [tuple(renders_plainly(encoder, style, modalities) for style in (None, paper)) for encoder in ENCODERS] == [
         tuple(map(bool, pair)) for pair in expected
     ]
+
+
+def patched() -> Encoder:
+    encoder = towers(Towers)
+    encoder.render = Instructed().render
+    return encoder
+
+
+class Unrelated:
+    """Inherits nothing of ours."""
+
+    card = ModelCard("test/towers", "1", "none", MODALITIES, dim=2)
+
+    def embed(self, batch: Any) -> Any:
+        return np.zeros((len(batch), 2))
+
+
+class Own(Unrelated):
+    render = Instructed.render
+
+
+class Inheriting(Towers):
+    render = Instructed.render
+
+
+class Wrapping(Encoder):
+    """Another encoder, with a `render` of its own."""
+
+    def __init__(self, model: Encoder) -> None:
+        self.model = model
+        self.card = model.card
+
+    def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
+        rendered = self.model.render(item, role, instruction)
+        return replace(rendered, parts=(Text(instruction or ""), *rendered.parts))
+
+
+class Passing:
+    """Passes on to another encoder all but `render`."""
+
+    def __init__(self, model: Encoder) -> None:
+        self.model = model
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.model, name)
+
+    def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
+        return Instructed().render(item, role, instruction)
+
+
+RENDERING = {
+    "inherits": lambda: towers(Inheriting),
+    "patched": patched,
+    "inherits nothing": Own,
+    "wraps": lambda: Wrapping(towers(Towers)),
+    "passes on": lambda: Passing(towers(Towers)),
+    "stands beside": lambda: renamed(as_encoder(Own()), "test/towers"),
+}
+
+
+@pytest.mark.parametrize("case", RENDERING)
+def test_an_encoder_with_a_render_of_its_own_has_keys_of_its_own(case: str) -> None:
+    encoder = as_encoder(RENDERING[case]())
+    words = {"query": "Find it."}
+    [own], [usual] = (asks(model, "A", words, query="a").keys["query"].tolist() for model in (encoder, towers(Towers)))
+    assert own == items.key(vector_space(encoder.card), Rendered((Text("Find it."), Text("a"))))
+    assert own != usual == items.key(vector_space(encoder.card), Rendered((Text("a"),)))
+    assert not renders_plainly(encoder, None, {"text"})
+
+
+def test_an_encoder_without_a_render_has_the_keys_of_any_other() -> None:
+    keys = {asks(as_encoder(model), "A", query="a").keys["query"].tobytes() for model in (Unrelated(), towers(Towers))}
+    assert len(keys) == 1
+    assert renders_plainly(as_encoder(Unrelated()), None, {"text"})
 
 
 @pytest.mark.slow

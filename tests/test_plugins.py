@@ -15,6 +15,7 @@ PLUGINS = (DOCS / "plugins.md").read_text(encoding="utf-8")
 GOOD = re.findall(r"^`my_package.py`:\n\n```py\n(.*?)```", PLUGINS, flags=re.S | re.M)[0]
 
 
+LOADER = "__import__('embark.seams').seams.Loader"
 PLUGIN = "from embark import ModelCard; from embark.plugins import Plugin; plugin = Plugin"
 
 
@@ -154,12 +155,15 @@ BROKEN = {
         "EmbarkError: The rule 'mine' is declared wrongly: its `by`",
     ),
     "studies": (f"{PLUGIN}(studies=print)", "TypeError: its studies are no tuple of"),
-    "pair": (f"{PLUGIN}(loaders=('x', 'm:f'))", "TypeError: its loaders are no mapping"),
     "reader": (
         f"{PLUGIN}; from embark.seams import Files, Reader; Reader('mine', '', print, 'choice', Files())",
         "EmbarkError: The reader 'mine' is declared wrongly: its `evaluators` must be a tuple of names",
     ),
-    "function": (f"{PLUGIN}(loaders={{'x': print}})", "TypeError: its loader 'x' is neither"),
+    "pair": (f"{PLUGIN}(loaders=('x', 'm:f'))", "TypeError: its loaders are no tuple of Loader"),
+    "path": (f"{PLUGIN}(loaders=({LOADER}('x', 'function'),))", "EmbarkError: The loader 'x' loads by a function or"),
+    "kind": (f"{PLUGIN}(loaders=({LOADER}('x', 'm:f', kind='judge'),))", "the kind 'judge'; it may be embedder"),
+    "colon": (f"{PLUGIN}(loaders=({LOADER}('x:y', 'm:f'),))", "EmbarkError: A loader's name has letters, digits"),
+    "version": (f"{PLUGIN}(loaders=({LOADER}('x', print, version=0),))", "EmbarkError: The loader 'x' has at least"),
 }
 
 
@@ -197,21 +201,41 @@ def test_a_name_that_is_taken_stays_with_its_owner(tmp_path: Path) -> None:
 
 def test_a_loader_family_stays_with_whoever_had_its_name_first(tmp_path: Path) -> None:
     folder = installed(tmp_path, "my_package", GOOD)
-    installed(folder, "second", f"{PLUGIN}(loaders={{'bytes': 'second:load', 'pocket': 'second:load'}})")
+    loaders = ", ".join(f"{LOADER}('{name}', 'second:load')" for name in ("bytes", "pocket"))
+    installed(folder, "second", f"{PLUGIN}(loaders=({loaders}))")
     done = run(
         folder,
-        "from embark import plugins\n"
         "from embark.models import LOADERS, get_model\n"
-        "brought = plugins.loaders(tuple(LOADERS))\n"
-        "print(brought, type(get_model('bytes:anything')).__module__)\n",
+        "print([LOADERS[name].load for name in ('bytes', 'pocket')], list(LOADERS)[-1])\n"
+        "print(type(get_model('bytes:anything')).__module__)\n",
     )
-    assert done.stdout.strip() == "{'bytes': 'my_package:load'} my_package", done.stderr
+    assert done.stdout.split("\n")[0] == "['my_package:load', 'embark.models.pocket:load'] bytes", done.stderr
+    assert done.stdout.split("\n")[1] == "my_package"
     for name in ("bytes", "pocket"):
         assert f"plug-in 'second': its loader '{name}' is left out: there is one of that name already" in done.stderr
 
 
+def test_a_loader_of_a_plug_in_recognizes_folders(tmp_path: Path) -> None:
+    """Its own, and none that ours recognize; a function is as good as its name; its version is part of the identity."""
+    recognizing = """load, version=4, recognize=lambda folder, config: config.get("model_type") in ("bytes", "bert")"""
+    folder = installed(tmp_path, "my_package", GOOD.replace('"my_package:load"', recognizing))
+    for model_type in ("bytes", "bert", "letters"):
+        (tmp_path / model_type).mkdir()
+        (tmp_path / model_type / "config.json").write_text(f'{{"model_type": "{model_type}"}}')
+    done = run(
+        folder,
+        "import embark\n"
+        f"card = embark.get_model({str(tmp_path / 'bytes')!r}).card\n"
+        "print(card.loader, card.name, card.options, card.dim)\n"
+        f"print(embark.models.find_card({str(tmp_path / 'bert')!r}).loader)\n"
+        f"embark.get_model({str(tmp_path / 'letters')!r})\n",
+    )
+    assert done.stdout == "bytes local/bytes {'loader': 4} 256\ntext\n", done.stderr
+    assert "model type 'letters', which no loader claims" in done.stderr
+
+
 def test_a_card_without_a_loader_is_an_error(tmp_path: Path) -> None:
-    folder = installed(tmp_path, "my_package", GOOD.replace('{"bytes"', '{"byte"'))
+    folder = installed(tmp_path, "my_package", GOOD.replace('Loader("bytes"', 'Loader("byte"'))
     done = run(folder, "import embark; embark.get_model('me/bytes')")
     assert "There is no loader for me/bytes named 'bytes'. Did you mean byte?" in done.stderr
 

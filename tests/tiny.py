@@ -14,6 +14,7 @@ from PIL import Image
 
 from embark.data.media import decode
 from embark.models import Encoder, get_model
+from embark.models.encoder import prepare_many
 from embark.protocol import vector_space
 from embark.types import Array, Audio, EmbarkError, Item, Media, ModelCard, Part, Text
 
@@ -188,7 +189,7 @@ def prepared(
         batch.append(decode(rendered.parts, model.card.frames, model.card.sample_rate))
         modes.append(rendered.mode)
     ready = [model.prepare(contents, mode) for contents, mode in zip(batch, modes, strict=True)]
-    assert comparable(list(model.prepare_many(batch, modes))) == comparable(ready)
+    assert comparable(list(prepare_many(model, batch, modes))) == comparable(ready)
     return ready
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from embark.models import LOADERS
 from embark.models.cards.mllm import Style
-from embark.models.loading import Loading
+from embark.models.loading import Loading, build
 from embark.types import ModelCard
 from tiny import byte_bpe, saved
 
@@ -33,7 +33,7 @@ def spoken(folder: Path, style: Style, **facts: Any) -> Any:
     """The checkpoint under a card with that style."""
     facts = {"instructed": True, **facts}
     card = ModelCard("tiny/mllm", "main", "mllm", (), source=str(folder), options={**style, **PIXELS}, **facts)
-    return LOADERS["mllm"](card, Loading(device="cpu"))
+    return build(LOADERS["mllm"], card, Loading(device="cpu"))
 
 
 def qwen(name: str) -> tuple[Any, ...]:

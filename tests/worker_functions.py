@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from embark.models.encoder import Encoder, Tower, Towers
-from embark.models.loading import Loader, Loading
+from embark.models.encoder import Capabilities, Encoder, Tower, Towers
+from embark.models.loading import Loading
+from embark.seams import Loader
 from embark.types import Array, Content, EmbarkError, ModelCard
 
 
@@ -95,7 +96,7 @@ class Colours(Encoder):
 
     def __init__(self, card: ModelCard, loading: Loading) -> None:
         self.card = replace(card, loaded={"device": loading.device})
-        self.batch_size = card.options.get("batch")
+        self.capabilities = Capabilities(batch_size=card.options.get("batch"))
         self.log = card.options.get("log")
         self.loading = loading
 
@@ -133,7 +134,7 @@ def load_colours(card: ModelCard, loading: Loading) -> Encoder:
 
 
 COLOURS = ModelCard("test/colours", "1", "colours", ("text",), dim=128, stored="float32")
-LOADER = Loader("worker_functions:load_colours")
+LOADER = Loader("colours", "worker_functions:load_colours", torch=True)
 
 
 def load_pixels(card: ModelCard, loading: Loading) -> Encoder:
@@ -150,7 +151,7 @@ def load_pixels(card: ModelCard, loading: Loading) -> Encoder:
 
 
 PICTURED = ModelCard("test/pictured", "1", "pictured", ("image",), dim=3, stored="float32")
-PIXELS_LOADER = Loader("worker_functions:load_pixels")
+PIXELS_LOADER = Loader("pictured", "worker_functions:load_pixels", torch=True)
 
 
 # Colours of pictures, by what their process does.

@@ -16,13 +16,13 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from embark.catalogue import N, Registry
-from embark.seams import Evaluator, Reader, Rule
+from embark.seams import Evaluator, Loader, Reader, Rule
 from embark.settings import allowed_plugins
 from embark.types import Benchmark, EmbarkError, ModelCard, Task
 
@@ -35,13 +35,10 @@ class Plugin:
     """What a package adds, each kind in a tuple: `embark.types` has the rows, `embark.seams` the values of the seams.
 
     Rows name the seams: a card its loader, a task its reader and its evaluator, a benchmark its rule.
-
-    A loader is "module:function", which takes a `ModelCard` and a `Loading`; cards name it. If it runs on torch,
-    `embark.models.loading.Loader("module:function", "torch")` allows copies on several devices.
     """
 
     cards: tuple[ModelCard, ...] = ()
-    loaders: Mapping[str, Any] = field(default_factory=dict)
+    loaders: tuple[Loader, ...] = ()
     tasks: tuple[Task, ...] = ()
     benchmarks: tuple[Benchmark, ...] = ()
     readers: tuple[Reader, ...] = ()
@@ -71,12 +68,6 @@ def registry(what: str, own: Mapping[str, N | str], kind: str, hint: str = "") -
         return _added(what, own, lambda plugin: [(value.name, value) for value in getattr(plugin, kind)])
 
     return Registry(what, own, added, hint)
-
-
-@cache
-def loaders(own: tuple[str, ...] = ()) -> Mapping[str, Any]:
-    """Loader families of plug-ins, by name; `own` are our names. Of equal names the first counts, ours before all."""
-    return _added("loader", own, lambda added: added.loaders.items())
 
 
 def _added(what: str, own: Collection[str], rows: Callable[[Plugin], Iterable[tuple[str, T]]]) -> dict[str, T]:
@@ -134,12 +125,6 @@ def _check(plugin: Plugin) -> None:
             if not (isinstance(rows, (tuple, list)) and all(isinstance(row, row_type) for row in rows)):
                 name = row_type.__name__
                 raise TypeError(f"its {kind} are no tuple of {name}; one alone needs its comma, as in (one,)")
-    if not isinstance(plugin.loaders, Mapping):
-        raise TypeError("its loaders are no mapping of names to 'module:function'")
-    for name, loader in plugin.loaders.items():
-        path = getattr(loader, "path", loader)  # a Loader has one
-        if not (isinstance(name, str) and isinstance(path, str) and ":" in path):
-            raise TypeError(f"its loader {name!r} is neither 'module:function' nor a Loader of one")
 
 
 def _normalized(distribution: str) -> str:

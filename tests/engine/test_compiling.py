@@ -12,6 +12,7 @@ import pytest
 from embark.data import items
 from embark.engine import compiling
 from embark.models.compilation import Compilation
+from embark.models.encoder import Capabilities
 from embark.store import Store
 from embark.types import Array
 from lengths import CARD, Lengths, needs, picture, run, stored_numbers
@@ -25,12 +26,12 @@ class Compilable(Lengths):
     def __init__(self, change: Callable[[Array], Array] = lambda out: out, compiled: float = COMPILED) -> None:
         super().__init__(card=replace(CARD, loaded={"compile": "auto"}))
         self.compilation = Compilation([])
+        self.capabilities = Capabilities(compilation=self.compilation)
         self.of_compiled = change
         self.seconds = {False: PLAIN, True: compiled}
         self.modes: list[tuple[bool, bool]] = []  # compiled, and whether of texts
 
     def embed(self, batch: Sequence[Any]) -> Any:
-        assert self.compilation is not None
         self.modes.append((self.compilation.on, isinstance(batch[0], str)))
         time.sleep(self.seconds[self.compilation.on])
         vectors = super().embed(batch)
@@ -49,7 +50,7 @@ def texts(encoder: Lengths, count: int = 60) -> Any:
 @pytest.mark.parametrize("lanes", [1, 3])
 def test_what_is_faster_is_taken_and_recorded(store: Store, lanes: int) -> None:
     encoder = Compilable()
-    encoder.lanes = lanes
+    encoder.capabilities = replace(encoder.capabilities, lanes=lanes)
     wanted = texts(encoder, 100)
     report, _ = run(store, encoder, wanted, batch_size=4)
     assert (report.embedded, report.warnings) == (100, ())
@@ -109,13 +110,12 @@ def test_each_kind_has_its_own_trial(store: Store) -> None:
     class OnlyPictures(Compilable):
         def embed(self, batch: Sequence[Any]) -> Any:
             if isinstance(batch[0], str):
-                time.sleep(0.02 * self.compilation.on)  # type: ignore[union-attr]
+                time.sleep(0.02 * self.compilation.on)
             return super().embed(batch)
 
     encoder = OnlyPictures()
     pictures = needs(encoder, [picture((n, 3, 4)) for n in range(60)])
     run(store, encoder, [*texts(encoder), *pictures], batch_size=4)
-    assert encoder.compilation is not None
     assert encoder.compilation.decisions == {("text",): False, ("image",): True}
     assert encoder.card.loaded["compile"] == "auto: compiled for image"
     later = len(encoder.modes)

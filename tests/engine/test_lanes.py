@@ -19,7 +19,7 @@ from embark.engine.forward import turns_of
 from embark.engine.lanes import Lanes
 from embark.engine.local import begin, embed
 from embark.models.device import own_stream
-from embark.models.encoder import Encoder, Interrupted
+from embark.models.encoder import Capabilities, Encoder, Interrupted
 from embark.store import Store
 from embark.types import Array, EmbarkError
 from lengths import Lengths, name, needs, number, picture, run, stored_numbers, text
@@ -28,7 +28,7 @@ from lengths import Lengths, name, needs, number, picture, run, stored_numbers, 
 class Parallel(Lengths):
     """Three lanes; counts the batches that are in `embed` at once, each of which takes some time."""
 
-    lanes = 3
+    capabilities = Capabilities(lanes=3)
 
     def __init__(self, seconds: float = 0.0, **options: Any) -> None:
         super().__init__(**options)
@@ -82,7 +82,7 @@ def test_everything_is_embedded_and_can_be_read(store: Store, batch_size: int | 
 def test_three_lanes_are_nearly_three_times_as_fast_as_one() -> None:
     def seconds(lanes: int) -> float:
         encoder = Parallel(0.05)
-        encoder.lanes = lanes
+        encoder.capabilities = Capabilities(lanes=lanes)
         wanted = needs(encoder, [text(n) for n in range(1, 145)])
         report = embed(encoder, wanted, NoDisk(), batch_size=8)  # type: ignore[arg-type]
         assert (report.embedded, encoder.most) == (144, lanes)
@@ -164,7 +164,7 @@ def test_one_lane_is_the_callers_own_thread(store: Store) -> None:
             return super().embed(batch)
 
     encoder: Encoder = Noting()
-    assert encoder.lanes == 1
+    assert encoder.capabilities.lanes == 1
     run(store, encoder, needs(encoder, [text(n) for n in range(1, 101)]))
     assert threads == {threading.current_thread()}
 

@@ -20,7 +20,7 @@ from embark.data.items import as_keys
 from embark.engine import local
 from embark.engine.batches import FIRST_BATCH, LARGEST_BATCH, BatchSize, by_kind
 from embark.engine.preparing import MOST_BYTES, byte_size
-from embark.models.encoder import UnreadableRows
+from embark.models.encoder import Capabilities, UnreadableRows
 from embark.store import Store
 from embark.types import Array, Audio, Content, EmbarkError
 from lengths import CARD, Lengths, needs, number, picture, run, stored_numbers, text
@@ -423,7 +423,7 @@ def test_items_that_the_model_cannot_read_advance_once(store: Store, lanes: int)
             return super().embed(batch)
 
     encoder = Refusing()
-    encoder.lanes = lanes
+    encoder.capabilities = Capabilities(lanes=lanes)
     steps: list[int] = []
     left: list[float] = []
 

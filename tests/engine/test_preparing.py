@@ -9,6 +9,7 @@ import pytest
 
 from embark.data import items
 from embark.engine.preparing import CHARACTERS, CHUNK, TOGETHER, chunked
+from embark.models.encoder import Capabilities
 from embark.store import Store
 from embark.types import Content, EmbarkError
 from lengths import Lengths, needs, run, stored_numbers, text
@@ -21,13 +22,14 @@ class Together(Lengths):
         super().__init__()
         self.chunks: list[int] = []
         self.prepared = change
+        self.capabilities = Capabilities(prepare_many=self._prepare_many)
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Any:
         if contents[0].value.startswith("13 "):
             raise EmbarkError("the number is unlucky.")
         return contents[0].value
 
-    def prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> Any:
+    def _prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> Any:
         self.chunks.append(len(batch))
         return self.prepared([self.prepare(contents, mode) for contents, mode in zip(batch, modes, strict=True)])
 

@@ -35,7 +35,7 @@ from embark.engine.batches import BatchSize, by_kind
 from embark.engine.local import embed
 from embark.engine.preparing import prepare, prepared
 from embark.engine.preparing_processes import Preparer, pays
-from embark.models.encoder import Encoder, Tower, Towers, image_towers
+from embark.models.encoder import Capabilities, Encoder, Tower, Towers, image_towers
 from embark.models.pixels import BytePreprocessor, Fit, LibraryPreprocessor
 from embark.models.tokens import FastTokenizer
 from embark.planning import Need, Needs, plan, task_demand
@@ -236,12 +236,7 @@ def test_an_error_names_the_item_as_it_does_in_threads(preparer: Preparer, tmp_p
 def test_what_cannot_go_to_a_process_stays_here() -> None:
     here = Towers(CARD, {"image": Tower(means, lambda image: np.asarray(image))})
 
-    class Own(Towers):
-        def prepare(self, contents: Any, mode: str) -> Any:
-            return super().prepare(contents, mode)
-
-    assert here.preparation is None
-    assert Own(CARD, image_towers(means, worker_functions.pixels)).preparation is None
+    assert here.capabilities.preparation is None
     with Preparer(2, always) as own:
         assert not own.takes(here, needs_of(PICTURES))
         assert not own.takes(embark.get_model("embark/pocket"), needs_of([text("a short text")]))
@@ -383,10 +378,10 @@ class Others(Encoder):
 
     def __init__(self, preparation: Odd) -> None:
         self.card = replace(CARD, modalities=("text", "image"))
+        self.capabilities = Capabilities(preparation=preparation)
         self.preparation = preparation
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Any:
-        assert self.preparation is not None
         return self.preparation(contents, mode)
 
 
@@ -436,7 +431,7 @@ def test_formats_that_pillow_was_taught_here_stay_here(monkeypatch: pytest.Monke
 class Reading(Towers):
     """Embeds texts by their tokens; two batches at a time, as on a GPU."""
 
-    lanes = 2
+    capabilities = Capabilities(lanes=2)
 
 
 def reading(**changes: Any) -> Reading:
@@ -502,7 +497,7 @@ def test_processes_that_tokenize_may_die(store: Store) -> None:
 @pytest.mark.parametrize(("lanes", "workers", "changes"), [(1, 4, {}), (2, 2, {}), (2, 4, {"sendable": None})])
 def test_texts_stay_where_processes_do_not_pay(lanes: int, workers: int, changes: dict[str, Any]) -> None:
     encoder = reading(**changes)
-    encoder.lanes = lanes
+    encoder.capabilities = replace(encoder.capabilities, lanes=lanes)
     with Preparer(workers, always) as preparer:
         preparer.begin(encoder, planned_texts(encoder, 100))
         assert not preparer.tokenizes(encoder)

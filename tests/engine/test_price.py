@@ -13,7 +13,7 @@ from PIL import Image
 
 from embark.data import items
 from embark.engine.price import SAMPLE, bills, total
-from embark.models.encoder import Bill, Encoder
+from embark.models.encoder import Bill, Capabilities, Encoder
 from embark.planning import Need
 from embark.types import Content, Item, ModelCard
 
@@ -34,8 +34,9 @@ class Dear(Free):
 
     def __init__(self) -> None:
         self.looked = 0
+        self.capabilities = Capabilities(bill=self._bill)
 
-    def bill(self, prepared: Sequence[Content]) -> Bill:
+    def _bill(self, prepared: Sequence[Content]) -> Bill:
         self.looked += 1
         sizes = [len(c.value) if c.kind == "text" else c.value.size[0] * c.value.size[1] for c in prepared]
         return Bill(sum(sizes), float(sum(sizes)))

@@ -183,7 +183,7 @@ ANY_COMMIT = 'commit = answer.get("sha") if isinstance(answer, dict) else None\n
 STORED_LIST = "with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):"
 LINK = 'if link and (parts.scheme not in ("http", "https") or not parts.path.endswith(tree)):'
 OUTER = "except Exception as error:\n            done ="
-INNER = "except Exception as error:\n            if isinstance(self.encoder, Billed)"
+INNER = "except Exception as error:\n            if self.encoder.capabilities.billed"
 STREAM = "run/model_stream.py"
 NUMBERS = "if len(invalid := np.flatnonzero(np.isnan(floats))):"
 CHECKED = "data/consistency.py"
@@ -561,7 +561,7 @@ PROTECTIONS = (
     ),
     Removal(
         "test_fault_01_a_killed_run_loses_only_the_batch_that_was_being_paid_for", "engine/local.py",
-        "Sink(writer, activity, paid)", "Sink(writer, activity)",
+        "Sink(writer, activity, able.billed)", "Sink(writer, activity)",
     ),
     Removal(
         "test_fault_02_every_file_of_a_result_is_durable_before_its_name_and_its_name_before_the_next",
@@ -924,7 +924,7 @@ PROTECTIONS = (
     ),
     Removal(
         "test_fault_22_a_model_that_costs_money_is_not_asked_twice", "engine/local.py",
-        "if self_check and not isinstance(encoder, Billed):", "if self_check:",
+        "if self_check and not able.billed:", "if self_check:",
     ),
     Removal(
         "test_fault_22_wrong_rows_dimension_and_dtype_are_errors", "engine/check.py",

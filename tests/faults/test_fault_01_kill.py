@@ -16,14 +16,13 @@ from test_kill import DISK, FEW, PAUSE, WINDOW, batches, kill, scores, start
 PAID = """
 import sys, time
 from pathlib import Path
-from embark.models.encoder import Bill
+from embark.models.encoder import Bill, Capabilities
 from embark.store import Store
 sys.path.append(sys.argv[2])
 from lengths import Lengths, needs, run, text
 
 class Paid(Lengths):
-    def bill(self, prepared):
-        return Bill(1.0, None)
+    capabilities = Capabilities(bill=lambda prepared: Bill(1.0, None))
 
     def embed(self, batch):
         print(*(value.split()[0] for value in batch), flush=True)

@@ -13,7 +13,7 @@ import pytest
 import embark
 from embark import folder_task
 from embark.engine import self_check
-from embark.models.encoder import Bill, Billed
+from embark.models.encoder import Bill, Capabilities
 from embark.run import NothingScored, evaluate
 from embark.settings import load_settings
 
@@ -82,8 +82,7 @@ def test_fault_22_the_self_check_is_cheap_and_its_vectors_are_stored(
 
 def test_fault_22_a_model_that_costs_money_is_not_asked_twice(tiny: embark.Encoder, pictures: Pictures) -> None:
     batches = spoilt(tiny, lambda vectors, batch: vectors)
-    tiny.bill = lambda prepared: Bill(1.0, None)  # type: ignore[attr-defined]
-    assert isinstance(tiny, Billed)
+    tiny.capabilities = Capabilities(bill=lambda prepared: Bill(1.0, None))
     run = evaluate(tiny, folder_task(pictures()))
     assert sum(batches) == run.embedded == 9
 

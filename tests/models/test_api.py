@@ -22,7 +22,6 @@ from embark.data import items
 from embark.data.items import key
 from embark.models import api, get_model
 from embark.models.api import Pace, Remote, RequestItem
-from embark.models.encoder import Billed
 from embark.models.providers import PROVIDERS
 from embark.protocol import identity, vector_space
 from embark.settings import load_settings
@@ -233,15 +232,16 @@ def test_requests_take_every_item_once_and_keep_to_the_limits(sizes: list[tuple[
 
 def test_a_bill_is_tokens_at_the_list_price(server: FakeProvider) -> None:
     encoder = get_model("voyageai/voyage-multimodal-3")
-    assert isinstance(encoder, Billed)
-    text = encoder.bill(encoder.prepare([Content("text", "x" * 4_000)], ""))
+    bill = encoder.capabilities.bill
+    assert bill is not None
+    text = bill(encoder.prepare([Content("text", "x" * 4_000)], ""))
     assert text == (1_000, pytest.approx(0.12e-3))
     for side, dollars in ((200, 0.000_03), (1000, 0.0006), (2000, 0.0012)):  # the provider's own examples
-        image = encoder.bill(encoder.prepare([Content("image", Image.new("RGB", (side, side)))], ""))
+        image = bill(encoder.prepare([Content("image", Image.new("RGB", (side, side)))], ""))
         assert image.dollars == pytest.approx(dollars, rel=0.01)
-    assert Remote(replace(encoder.card, price=None), "", load_settings()).bill(
-        encoder.prepare([Content("text", "x")], "")
-    ) == (1, None)
+    unpriced = Remote(replace(encoder.card, price=None), "", load_settings()).capabilities.bill
+    assert unpriced is not None
+    assert unpriced(encoder.prepare([Content("text", "x")], "")) == (1, None)
     assert server.requests == []
 
 

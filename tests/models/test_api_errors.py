@@ -98,7 +98,7 @@ def test_a_text_that_is_too_long_is_cut_for_whom_refuses_it(server: FakeProvider
     assert LONG.startswith(sent[1])
     assert 250 <= len(sent[1]) <= 400
     np.testing.assert_array_equal(found, expected(encoder, sent))
-    assert encoder.bill(texts(encoder, [LONG])[0]).tokens <= 100
+    assert encoder.capabilities.bill(texts(encoder, [LONG])[0]).tokens <= 100
 
 
 def test_a_cut_is_in_the_fingerprint_and_none_is_made_where_the_provider_cuts(server: FakeProvider) -> None:
@@ -185,7 +185,8 @@ def run(store: Store, encoder: Remote, wanted: Sequence[Need]) -> None:
 @EVERY
 def test_after_an_error_only_the_rest_is_asked_for(server: FakeProvider, name: str, tmp_path: Path) -> None:
     encoder, store = model(name), Store(tmp_path)
-    words = [*(f"word {n}" for n in range(encoder.batch_size + 20)), "poison as a long text"]  # long texts come last
+    count = encoder.capabilities.batch_size + 20
+    words = [*(f"word {n}" for n in range(count)), "poison as a long text"]  # long texts come last
     wanted, server.poison = needs(encoder, words), "poison"
     server.trouble(7, 4, ("429", "500", "reset"))
     with pytest.raises(EmbarkError, match="HTTP 400"):

@@ -17,7 +17,7 @@ from embark.evaluators import pairs
 from embark.models import LOADERS, MODELS, Encoder, get_model
 from embark.models.encoder import unit
 from embark.models.joint import truncate
-from embark.models.loading import Loading
+from embark.models.loading import Loading, build
 from embark.protocol import vector_space
 from embark.run.workbench import Workbench
 from embark.tasks import TASKS
@@ -98,7 +98,7 @@ def test_blip_keeps_to_the_rules(blip: Path) -> None:
 def styled(folder: Path) -> Any:
     """The checkpoint under a card of its own, which says nothing of UniBench: the loader knows its answer."""
     card = ModelCard("tiny/blip", "main", "blip", ("text", "image", "video"), source=str(folder))
-    return LOADERS["blip"](card, Loading(device="cpu"))
+    return build(LOADERS["blip"], card, Loading(device="cpu"))
 
 
 def test_b5_the_matching_head_scores_as_the_library_does(blip: Path) -> None:
@@ -106,7 +106,7 @@ def test_b5_the_matching_head_scores_as_the_library_does(blip: Path) -> None:
     reference = transformers.BlipForImageTextRetrieval.from_pretrained(blip).eval()
     with torch.inference_mode():
         expected = reference(**_given(blip), use_itm_head=True).itm_score[:, 1]
-    matcher = model.matcher
+    matcher = model.capabilities.matching.head()
     pairs = [[Content("text", text), Content("image", image)] for text, image in zip(TEXTS, PICTURES, strict=True)]
     ready = [matcher.prepare(pair, "") for pair in pairs]
     assert same(matcher.score(ready), expected)
@@ -131,10 +131,11 @@ def test_b5_relation_tasks_of_unibench_add_the_matching_logit(blip: Path, elsewh
     matching = inputs["pairs"].scores
     assert matching.shape == (*demand.data.truth.image.shape, demand.data.truth.text.shape[1])
     sides = demand.data.sides
-    rendered = model.render_pair(sides["image"].items[0], sides["text"].items[0], task.style)
+    rendered = model.capabilities.matching.render_pair(sides["image"].items[0], sides["text"].items[0], task.style)
     contents = decode(rendered.parts, 8, 16_000)
     assert rendered.mode == "openai-32"
-    assert same(model.matcher.score([model.matcher.prepare(contents, rendered.mode)]), matching[0, 0, :1])
+    matcher = model.capabilities.matching.head()
+    assert same(matcher.score([matcher.prepare(contents, rendered.mode)]), matching[0, 0, :1])
     sums = pairs.evaluate(demand.data.truth, inputs, {"metric": "text_acc", "strict": True})
     alone = pairs.evaluate(demand.data.truth, {**inputs, "pairs": None}, {"metric": "text_acc", "strict": True})
     assert sums.metrics == result.records[0].metrics
@@ -168,7 +169,7 @@ def test_a8_a_blip_for_questions_embeds_with_heads_drawn_by_a_seed(blip: Path, t
             "tiny/vqa", "main", "blip", ("text", "image", "video"), source=str(tmp_path),
             options={"untrained_heads": seed},
         )  # fmt: skip
-        return LOADERS["blip"](card, Loading(device="cpu"))
+        return build(LOADERS["blip"], card, Loading(device="cpu"))
 
     first, again, other = load(0), load(0), load(1)
     assert same(vectors(first, PICTURES), vectors(again, PICTURES))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embark.models import lanes_on
+from embark.models import LOADERS, lanes_on
 from embark.models.device import (
     CONNECTIONS,
     POOLING,
@@ -24,8 +24,9 @@ from embark.models.device import (
     to_numpy,
     without_gradients,
 )
-from embark.models.loading import Loader, Loading, record_loading
+from embark.models.loading import Loading, build, record_loading
 from embark.protocol import vector_space
+from embark.seams import Loader
 from embark.types import EmbarkError, ModelCard
 
 torch = pytest.importorskip("torch")
@@ -108,9 +109,14 @@ def test_a_stream_of_its_own_changes_nothing_without_cuda(device: str) -> None:
 
 
 def test_models_on_cuda_take_several_batches_at_once_unless_they_tokenise_meanwhile() -> None:
-    assert lanes_on("cuda:0", "dual") == lanes_on("cuda:1", "open_clip") == lanes_on("cuda", "timm") == 4
-    assert [lanes_on("cpu", "dual"), lanes_on("mps", "text"), lanes_on("auto", "onnx")] == [1, 1, 1]
-    assert [lanes_on("cuda:0", loader) for loader in ("sentence-transformers", "jina", "openai", "own")] == [1] * 4
+    def lanes(device: str, *names: str) -> list[int]:
+        return [lanes_on(device, LOADERS[name]) for name in names]
+
+    assert lanes("cuda:0", "dual", "open_clip") == lanes("cuda", "timm", "mllm") == [4, 4]
+    assert lanes("cpu", "dual") == lanes("mps", "text") == lanes("auto", "onnx") == [1]
+    assert lanes("cuda:0+cuda:1", "mllm") == [1]
+    assert lanes("cuda:0", "sentence-transformers", "jina", "colbert", "openai") == [1] * 4
+    assert lanes_on("cuda:0", Loader("own", "own:load")) == 1
 
 
 def test_unknown_precision_is_refused() -> None:
@@ -156,14 +162,14 @@ def test_how_a_model_was_record_loading_is_on_its_card() -> None:
 
 
 def test_a_missing_library_names_the_extra() -> None:
-    loader = Loader("tests_no_module:load", "torch")
+    loader = Loader("own", "tests_no_module:load", extra="torch")
     with pytest.raises((EmbarkError, ModuleNotFoundError)) as caught:
-        loader(CARD, Loading())
+        build(loader, CARD, Loading())
     assert "tests_no_module" in str(caught.value)
 
 
 def test_a_loader_that_makes_other_vectors_names_another_space() -> None:
     path = "embark.models.baselines:load_random"
-    first, again, second = (Loader(path, version=version)(CARD, Loading()) for version in (1, 1, 2))
+    first, again, second = (build(Loader("own", path, version=version), CARD, Loading()) for version in (1, 1, 2))
     assert vector_space(first.card) == vector_space(again.card) == vector_space(CARD)
     assert vector_space(second.card) != vector_space(first.card)

@@ -141,7 +141,7 @@ def test_a_processor_that_does_more_stays_on_the_cpu() -> None:
 def test_other_pixels_are_another_vector_space() -> None:
     plain = means()
     other = cuda_pixels(plain)
-    assert (plain.encoded, other.encoded) == (frozenset(), {"image"})
+    assert (plain.capabilities.encoded, other.capabilities.encoded) == (frozenset(), {"image"})
     assert (other.card.name, other.card.pixels) == ("tiny/means" + CUDA_PIXELS, "cuda")
     assert other.card.loaded == {"device": "cuda:0", "pixels": "cuda"}
     assert vector_space(other.card) != vector_space(plain.card) == vector_space(replace(plain.card, pixels="pillow"))

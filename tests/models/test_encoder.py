@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from embark import models
-from embark.models.encoder import Tower, Towers, frame_mean, unit
+from embark.models.encoder import Encoder, Tower, Towers, frame_mean, prepare_many, unit
 from embark.protocol import vector_space
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, ModelCard, Text
 
@@ -117,51 +117,36 @@ def batching() -> tuple[Towers, list[list[str]]]:
 @given(st.lists(st.tuples(PARTS, st.sampled_from(["", "other"])), max_size=6))
 def test_many_items_are_prepared_as_one_is(items: list[tuple[list[Content], str]]) -> None:
     model, _ = batching()
-    together = model.prepare_many([contents for contents, _ in items], [mode for _, mode in items])
+    together = prepare_many(model, [contents for contents, _ in items], [mode for _, mode in items])
     assert together == [model.prepare(contents, mode) for contents, mode in items]
 
 
 def test_a_tower_that_prepares_many_gets_them_in_one_call() -> None:
     model, calls = batching()
-    model.prepare_many([[Content("text", word)] for word in "abc"], [""] * 3)
+    prepare_many(model, [[Content("text", word)] for word in "abc"], [""] * 3)
     assert calls == [["a", "b", "c"]]
 
 
-class Marked(Towers):
-    """Prepares in its own way, and leaves out `prepare_many`."""
+def test_an_encoder_with_a_prepare_of_its_own_is_asked_for_that() -> None:
+    class Marked(Encoder):
+        """Prepares in its own way what towers prepare."""
 
-    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
-        return "own", super().prepare(contents, mode)
+        card = CARD
 
+        def prepare(self, contents: Sequence[Content], mode: str) -> Any:
+            return "own", model.prepare(contents, mode)
 
-class Mixed(Marked, Towers):
-    """Neither of its own."""
-
-
-class Plain:
-    """A class beside the protocol, put before it."""
-
-    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
-        return "plain"
-
-
-class Beside(Plain, Towers):
-    """The first class that prepares is no encoder."""
-
-
-@pytest.mark.parametrize("kind", [Marked, Mixed, Beside])
-def test_an_encoder_with_a_prepare_of_its_own_is_asked_for_that(kind: Any) -> None:
     model, calls = batching()
-    own = kind(CARD, model.towers)
+    own = Marked()
     batch = [[Content("text", "a")], [Content("text", "b")]]
-    assert own.prepare_many(batch, ["", ""]) == [own.prepare(contents, "") for contents in batch]
+    assert prepare_many(own, batch, ["", ""]) == [own.prepare(contents, "") for contents in batch]
     assert not calls
 
 
 def test_a_tower_that_loses_a_part_is_an_error() -> None:
     model = Towers(CARD, {"text": Tower(PLAIN.embed, prepare_many=lambda texts: texts[1:])})
     with pytest.raises(EmbarkError, match="prepared 1 text inputs of 2"):
-        model.prepare_many([[Content("text", "a")], [Content("text", "b")]], ["", ""])
+        prepare_many(model, [[Content("text", "a")], [Content("text", "b")]], ["", ""])
 
 
 OTHER: dict[str, Any] = {

@@ -96,7 +96,7 @@ def scored(model: Any, *things: Any, texts: list[str] = CLASSES) -> Any:
     """The likelihoods of texts about the things, from one batch: (things, texts, 2)."""
     rendered = [model.render(item(thing), PROMPT) for thing in things]
     ready = [model.prepare(decode(r.parts, model.card.frames, 16_000), r.mode) for r in rendered]
-    return np.stack(model.likelihoods(ready, texts))
+    return np.stack(model.capabilities.likelihoods(ready, texts))
 
 
 def by_hand(model: Any, ids: Any, answer: list[int], kinds: Any, media: Any) -> float:

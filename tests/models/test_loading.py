@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -162,6 +163,15 @@ def test_a_sentence_transformer_without_tokeniser_is_not_loaded(bert: Path, tmp_
 def test_names_that_mean_nothing(name: str, message: str) -> None:
     with pytest.raises(EmbarkError, match=message):
         find_card(name)
+
+
+def test_an_option_that_the_loader_does_not_read_is_refused(bert: Path) -> None:
+    card = replace(find_card(f"text:{bert}"), options={"poling": "last"})
+    with pytest.raises(EmbarkError, match=r"no option of the loader text named 'poling'.* pooling"):
+        get_model(card)
+    loaded = get_model(f"text:{bert}").card
+    assert loaded.options["loader"] > 1
+    assert get_model(replace(loaded, loaded={})).card.options == loaded.options  # a loaded card is loaded again
 
 
 def test_an_embedder_is_no_reranker(bert: Path) -> None:

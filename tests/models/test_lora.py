@@ -15,7 +15,7 @@ import pytest
 from embark.models import LOADERS
 from embark.models.cards.mllm import VLM2VEC
 from embark.models.hub import Checkpoint
-from embark.models.loading import Loading
+from embark.models.loading import Loading, build
 from embark.models.lora import WEIGHTS, merge
 from embark.types import EmbarkError, ModelCard
 from tiny import picture, same, saved, vectors
@@ -115,4 +115,4 @@ def test_pickled_adapters_need_consent(base: Path, tmp_path: Path) -> None:
         spoken(tmp_path, style)
     (revision,) = re.findall(r"--trust (\S+)", str(refused.value))
     card = ModelCard("tiny/mllm", "main", "mllm", (), source=str(tmp_path), options=style)
-    assert LOADERS["mllm"](card, Loading(device="cpu", trust=revision)).card.dim == 32
+    assert build(LOADERS["mllm"], card, Loading(device="cpu", trust=revision)).card.dim == 32

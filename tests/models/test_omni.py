@@ -16,7 +16,7 @@ from embark.data.media import decode
 from embark.models import LOADERS, Encoder, get_model
 from embark.models.cards import mllm as cards
 from embark.models.encoder import render_item, unit
-from embark.models.loading import Loading
+from embark.models.loading import Loading, build
 from embark.protocol import vector_space
 from embark.types import EmbarkError, ModelCard, Style, Text
 from tiny import (
@@ -86,7 +86,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def spoken(folder: Path, style: cards.Style, trust: str | None = None, **facts: Any) -> Any:
     card = ModelCard("tiny/omni", "main", "omni", (), source=str(folder), options={**style, **PIXELS}, **facts)
-    return LOADERS["omni"](card, Loading(device="cpu", trust=trust))
+    return build(LOADERS["omni"], card, Loading(device="cpu", trust=trust))
 
 
 def thinker(folder: Path, bidirectional: bool = False) -> Any:

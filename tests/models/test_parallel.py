@@ -23,8 +23,8 @@ from PIL import Image
 import embark
 from cases import slow
 from embark.engine.local import embed
-from embark.models.encoder import cuda_pixels, has_matcher
-from embark.models.loading import Loading
+from embark.models.encoder import cuda_pixels
+from embark.models.loading import Loading, build
 from embark.models.parallel import Devices
 from embark.planning import Need
 from embark.processes import NoWorkers, WorkerLost
@@ -63,13 +63,13 @@ def needs(texts: Sequence[str]) -> list[Need]:
 
 def test_several_batches_at_once_are_those_of_one_device(two: Devices) -> None:
     batches = [TEXTS[start : start + 7] for start in range(0, 60, 7)]
-    with ThreadPoolExecutor(two.lanes) as pool:
+    with ThreadPoolExecutor(two.capabilities.lanes) as pool:
         vectors = list(pool.map(two.embed, [prepared(two, batch) for batch in batches]))
     np.testing.assert_array_equal(np.concatenate(vectors), alone(TEXTS))
-    assert two.lanes == 4
+    assert two.capabilities.lanes == 4
     assert two.card.loaded == {"device": two.card.loaded["device"], "devices": "cpu:0,cpu:1"}
     assert identity(two.card) == identity(COLOURS)
-    assert not has_matcher(two)
+    assert two.capabilities.matching is None
     assert two.render(Item((Text("x"),)), "query", None).parts == (Text("x"),)
 
 
@@ -227,18 +227,17 @@ def test_devices_without_pixels_from_a_gpu_go_on_as_before(plain: bool, reason: 
 
 def test_processes_leave_files_to_the_devices(two: Devices) -> None:
     encoder = copy.copy(two)
-    encoder.copy = PIXELS_LOADER(PICTURED, Loading("cpu"))
-    encoder.encoded = frozenset({"image"})
+    encoder.copy = build(PIXELS_LOADER, PICTURED, Loading("cpu"))
+    encoder.capabilities = encoder._capabilities(None, frozenset({"image"}))
     file = Encoded(b"a file", (2, 2), (1, 1))
     image = Image.new("RGB", (1, 1), (5, 6, 7))
-    preparation = pickle.loads(pickle.dumps(encoder.preparation))
+    preparation = pickle.loads(pickle.dumps(encoder.capabilities.preparation))
     for prepare in (encoder.prepare, preparation):
         (of_file,) = prepare([Content("image", file)], "")
         assert of_file == ("image", file)
         [(_, pixels)] = prepare([Content("image", image)], "")
         assert pixels.tolist() == [[[5, 6, 7]]]
     assert preparation.modalities == {"image"}
-    assert encoder.preparation is encoder.preparation
 
 
 def test_devices_that_have_no_memory_to_start_again_are_an_error_not_large_items(space: Space, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from embark.models import LOADERS, get_model
 from embark.models.cards import mllm as cards
 from embark.models.encoder import unit
 from embark.models.hf import CLIP_MEAN, CLIP_SPREAD
-from embark.models.loading import Loading
+from embark.models.loading import Loading, build
 from embark.types import Array, EmbarkError, ModelCard
 from tiny import TEXTS, byte_bpe, check_without_weights, one_by_one, picture, prepared, same, saved, vectors
 
@@ -150,7 +150,7 @@ def test_texts_agree_with_the_parts_and_are_cut(folder: Path, parts: Parts) -> N
     model: Any = get_model(str(folder), device="cpu")
     assert same(vectors(model, [TEXTS[2]]), parts.vector(None, TEXTS[2]))
     card = ModelCard("tiny/phi", "main", "phi", (), source=str(folder), context=12)
-    (ready,) = prepared(LOADERS["phi"](card, Loading(device="cpu")), ["dog " * 50])
+    (ready,) = prepared(build(LOADERS["phi"], card, Loading(device="cpu")), ["dog " * 50])
     assert ready.ids == parts.tokens("dog " * 50)["input_ids"][:12]
 
 
@@ -170,7 +170,7 @@ def test_a_vector_knows_nothing_of_its_batch(folder: Path) -> None:
     for side in ("left", "right"):
         style = {**cards.PHI, "padding": side}
         card = ModelCard("tiny/phi", "main", "phi", (), source=str(folder), options=style)
-        assert same(vectors(LOADERS["phi"](card, Loading(device="cpu")), THINGS), alone), side
+        assert same(vectors(build(LOADERS["phi"], card, Loading(device="cpu")), THINGS), alone), side
     assert len(np.unique(alone.round(4), axis=0)) == len(THINGS)
 
 
@@ -182,9 +182,8 @@ def test_adapters_are_merged(folder: Path, parts: Parts, tmp_path: Path) -> None
     save_file({f"{name}.lora_A.weight": down, f"{name}.lora_B.weight": up}, tmp_path / "adapter_model.safetensors")
     (tmp_path / "adapter_config.json").write_text(json.dumps({"r": 2, "lora_alpha": 1, "base_model_name_or_path": "-"}))
     style = {**cards.PHI, "base": str(folder)}
-    model = LOADERS["phi"](
-        ModelCard("tiny/lora", "main", "phi", (), source=str(tmp_path), options=style), Loading("cpu")
-    )
+    card = ModelCard("tiny/lora", "main", "phi", (), source=str(tmp_path), options=style)
+    model = build(LOADERS["phi"], card, Loading("cpu"))
     weight = parts.words.layers[1].self_attn.qkv_proj.weight
     before = weight.data.clone()
     try:

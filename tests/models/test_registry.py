@@ -47,8 +47,14 @@ def test_every_card_has_its_own_space() -> None:
 
 @every(LOADERS)
 def test_loaders_exist(loader: str) -> None:
-    module, function = LOADERS[loader].path.split(":")
+    module, function = str(LOADERS[loader].load).split(":")
     assert callable(getattr(import_module(module), function))
+
+
+@every(MODELS)
+def test_cards_have_options_that_their_loader_reads(model: str) -> None:
+    card = MODELS[model]
+    assert card.options.keys() <= dict(LOADERS[card.loader].options or {}).keys()
 
 
 @BUILTIN

@@ -17,7 +17,7 @@ from embark import folder_task
 from embark.data.media import decode
 from embark.models import find_card, get_model, get_reranker
 from embark.models.cards.rerank import JINA, QWEN3, QWEN3_VL
-from embark.models.encoder import Reranker
+from embark.models.encoder import Reranker, prepare_many
 from embark.models.loading import Loading
 from embark.models.rerank import load_jina
 from embark.types import Array, EmbarkError
@@ -44,7 +44,7 @@ def prepared(model: Reranker, pairs: Sequence[tuple[Any, Any]], instruction: str
         batch.append(decode(rendered.parts, model.card.frames, 16_000))
         modes.append(rendered.mode)
     out = [model.prepare(contents, mode) for contents, mode in zip(batch, modes, strict=True)]
-    assert comparable(list(model.prepare_many(batch, modes))) == comparable(out)
+    assert comparable(list(prepare_many(model, batch, modes))) == comparable(out)
     return out
 
 

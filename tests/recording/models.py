@@ -11,6 +11,7 @@ import os
 import pickle
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,11 @@ import pytest
 import torch
 
 import recording
-from embark.models.loading import Loader
+from embark.models import LOADERS
+from embark.models.loading import ADAPTERS
 from embark.protocol import identity, vector_space
 
-METHODS = ("embed", "score", "generate", "likelihoods")  # of encoders, re-rankers and generators
+METHODS = ("embed", "score", "generate")  # of encoders, re-rankers and generators
 PART = "models"
 # Of a server of the tests, whose port is part of a model's identity. What a provider answers is not ours, either.
 SERVED = re.compile(r"(127\.0\.0\.1|localhost):\d+")
@@ -33,19 +35,25 @@ found: dict[str, recording.Fact] = {}  # by name: what a test asks twice is one 
 
 def pytest_configure() -> None:
     """Models that are loaded from now on are listened to."""
-    load = Loader.__call__
+    for kind, adapt in ADAPTERS.items():
+        ADAPTERS[kind] = _listened_to(adapt)  # type: ignore[index]
 
-    @wraps(load)
-    def listening(loader: Loader, card: Any, loading: Any) -> Any:
-        model = load(loader, card, loading)
-        if loader.type == "api" or SERVED.search(str(identity(model.card))):
+
+def _listened_to(adapt: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    @wraps(adapt)
+    def listening(loaded: Any) -> Any:
+        model = adapt(loaded)
+        loader = LOADERS.own.get(model.card.loader)
+        if (loader is not None and loader.type == "api") or SERVED.search(str(identity(model.card))):
             return model
         for method in METHODS:
             if hasattr(model, method):
                 setattr(model, method, _recorded(model, getattr(model, method)))
+        if (likelihoods := model.capabilities.likelihoods) is not None:
+            model.capabilities = replace(model.capabilities, likelihoods=_recorded(model, likelihoods))
         return model
 
-    Loader.__call__ = listening  # type: ignore[method-assign]
+    return listening
 
 
 @pytest.hookimpl(tryfirst=True)

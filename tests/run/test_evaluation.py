@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ class Overlapping:
             return plain.embed([[("text", text)] for text in texts])
 
         self.encoder = embark.encoder(text=embed, name="test/overlapping", revision="1")
-        self.encoder.lanes = 2
+        self.encoder.capabilities = replace(self.encoder.capabilities, lanes=2)
 
 
 def test_the_next_wave_is_handed_over_while_the_one_before_is_embedded(

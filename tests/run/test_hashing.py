@@ -15,6 +15,7 @@ from embark.data import lazy_media
 from embark.data.items import digests
 from embark.data.lazy_items import Chained, MediaItems, Numbered
 from embark.data.lazy_media import BLOCK, ParquetColumn
+from embark.models.encoder import Capabilities
 from embark.run import hashing
 from embark.run.hashing import HashingProcesses
 from embark.types import Dataset, Groups, Side
@@ -50,9 +51,9 @@ def test_few_blocks_and_models_of_one_lane_start_no_process(tmp_path: Path, monk
         assert processes._workers is None
         monkeypatch.setattr(hashing, "ENOUGH", 1)
         processes._possible = True
-        processes.hash(data, SimpleNamespace(lanes=1))  # type: ignore[arg-type]
+        processes.hash(data, SimpleNamespace(capabilities=Capabilities(lanes=1)))  # type: ignore[arg-type]
         assert processes._workers is None
-        processes.hash(data, SimpleNamespace(lanes=4))  # type: ignore[arg-type]
+        processes.hash(data, SimpleNamespace(capabilities=Capabilities(lanes=4)))  # type: ignore[arg-type]
         assert processes._workers is not None
 
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import embark
 from embark.cli import app
-from embark.models.encoder import Bill
+from embark.models.encoder import Bill, Capabilities
 from embark.planning import Demand
 from embark.run import evaluate, predictions
 from embark.run.plans import plan
@@ -101,15 +101,13 @@ def test_several_models_are_predicted_together() -> None:
 
 def test_a_paid_model_is_not_measured() -> None:
     class Paid(type(slow())):  # type: ignore[misc]
-        def bill(self, prepared: Any) -> Bill:
-            return Bill(1.0, 0.5)
-
         def embed(self, batch: Any) -> Any:
             raise AssertionError("nothing is sent")
 
     model = slow(0.0)
     paid = Paid.__new__(Paid)
     paid.__dict__ |= model.__dict__
+    paid.capabilities = Capabilities(bill=lambda prepared: Bill(1.0, 0.5))
     [of_model] = plan(paid, TASK).models
     assert of_model.stages() == {}
     assert of_model.rows()[-1]["dollars"] == 150

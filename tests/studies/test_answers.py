@@ -12,6 +12,7 @@ import pytest
 
 import embark
 from embark.models import LOADERS, Loading
+from embark.models.loading import build
 from embark.models.recorded import input_of
 from embark.run.workbench import Workbench
 from embark.settings import load_settings
@@ -157,7 +158,7 @@ def test_a_real_checkpoint_chooses_the_name_that_it_would_rather_write(tmp_path:
     card = embark.ModelCard(
         "tiny/chat", "1", "chat", (), source=str(folder), options={**PIXELS, "template": template}, kind="generator"
     )
-    model = LOADERS["chat"](card, Loading(device="cpu"))
+    model = build(LOADERS["chat"], card, Loading(device="cpu"))
     assert isinstance(model, ChatGenerator)
     model.chat.model.generation_config.eos_token_id = [*model.chat.tokens("<|im_end|>"), 151_643]  # as Qwen's come
     pages = [{"image": picture(number), "label": name} for number, name in enumerate(["red", "green", "blue"] * 2)]

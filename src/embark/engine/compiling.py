@@ -18,7 +18,7 @@ REPEATS = 3  # timed passes each way, of which the fastest counts
 
 def trial_is_due(encoder: Encoder, kind: Kind, kinds: Sequence[Kind]) -> bool:
     """Whether to try compiled modules on this kind now: its batches have their size, and much work is left."""
-    compilation = getattr(encoder, "compilation", None)
+    compilation = encoder.capabilities.compilation
     if compilation is None or kind.modalities in compilation.decisions or kind.size.growing or not kind.done:
         return False
     return seconds_left(kinds) > PAYS
@@ -29,7 +29,7 @@ def try_compiled(encoder: Encoder, kind: tuple[Modality, ...], batch: Sequence[A
 
     Nothing else may run meanwhile. What fails plain, too, fails again when the batch is embedded.
     """
-    compilation = encoder.compilation
+    compilation = encoder.capabilities.compilation
     assert compilation is not None
     compilation.decisions[kind] = False
     compilation.switch(False)

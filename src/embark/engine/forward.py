@@ -16,7 +16,7 @@ from embark.engine.batches import Batch, BatchSize
 from embark.engine.check import InvalidVectors, check_vectors
 from embark.engine.report import Report
 from embark.models.device import free_device_memory
-from embark.models.encoder import Encoder, Interrupted, UnreadableRows, lane_count
+from embark.models.encoder import Encoder, Interrupted, UnreadableRows
 from embark.planning import Need, keys_of, take
 from embark.processes import NoWorkers, WorkerLost
 from embark.types import Array
@@ -57,7 +57,7 @@ _turns_lock = Lock()
 
 def turns_of(encoder: Encoder) -> Turns:
     """The turns of an encoder, which all who hand it batches share: two waves at once take no more of its memory."""
-    most = lane_count(encoder)
+    most = encoder.capabilities.lanes
     with _turns_lock:
         try:
             return _turns.setdefault(encoder, Turns(most))

@@ -30,7 +30,7 @@ from embark.engine.self_check import checked_places, embed_twice
 from embark.engine.sink import Sink
 from embark.engine.tuning import Tuning
 from embark.models.device import own_stream
-from embark.models.encoder import Billed, Encoder, lane_count
+from embark.models.encoder import Encoder
 from embark.planning import Need, keys_of, take
 from embark.store import Writer
 from embark.threads import rare_garbage_collection, short_turns
@@ -94,23 +94,23 @@ def begin(
     report = Report()
     tuning = tuning or Tuning()
     start = time.perf_counter()
-    paid = isinstance(encoder, Billed)
+    able = encoder.capabilities
     turns = turns_of(encoder)
     with ExitStack() as contexts:
         preparer = contexts.enter_context(preparer_of_call(preparer, workers))
-        sink = contexts.enter_context(Sink(writer, activity, paid))
+        sink = contexts.enter_context(Sink(writer, activity, able.billed))
         contexts.enter_context(rare_garbage_collection())
-        if lane_count(encoder) > 1:
+        if able.lanes > 1:
             contexts.enter_context(short_turns())
         contexts.enter_context(tuning)
-        fixed = batch_size or encoder.batch_size
+        fixed = batch_size or able.batch_size
         kinds = []
         for modalities, group in by_kind(needs):
             size = fixed_size(fixed) if fixed else tuning.size(encoder.card, modalities)
             kinds.append(Kind(group, size, modalities))
         for kind in kinds:
             preparer.begin(encoder, kind.needs)
-        if self_check and not isinstance(encoder, Billed):
+        if self_check and not able.billed:
             for kind in kinds:
                 rest = _embed_twice(encoder, kind.needs, fixed, sink, report, name, preparer)
                 kind.valid = len(kind.needs) - len(rest)
@@ -119,7 +119,7 @@ def begin(
         lanes = contexts.enter_context(_lanes(encoder, kinds, sink, report, name, advance, activity, turns))
         for kind, part in first_batches_first(kinds):
             with closing(prepared(encoder, part, workers, kind.size, name, preparer, activity)) as ready:
-                alike = not getattr(encoder, "encoded", frozenset()).isdisjoint(kind.modalities)
+                alike = not able.encoded.isdisjoint(kind.modalities)
                 window = Window(part, ready, kind.size, MOST_BYTES // lanes.jobs_at_once, alike)
                 while not kind.hopeless and _hand_over(encoder, lanes, kind, kinds, window, turns):
                     pass
@@ -144,7 +144,7 @@ def _hand_over(
     batch = window.next_batch()
     if batch is None:
         return False
-    if compilation := getattr(encoder, "compilation", None):
+    if compilation := encoder.capabilities.compilation:
         compiled = compilation.decisions.get(kind.modalities, False)
         if compiled != compilation.on:
             lanes.wait()
@@ -193,7 +193,7 @@ def _lanes(
             report.add(part)
             advance(len(batch) + len(batch.unreadable), seconds_left(kinds))
 
-    lanes = Lanes(lane_count(encoder), work, partial(own_stream, str(encoder.card.loaded.get("device", ""))))
+    lanes = Lanes(encoder.capabilities.lanes, work, partial(own_stream, str(encoder.card.loaded.get("device", ""))))
     return lanes
 
 

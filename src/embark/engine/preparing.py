@@ -19,7 +19,7 @@ from embark.data.jpeg import plain_jpeg
 from embark.data.media import UnreadableMedia, decode
 from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import BatchSize, Ready
-from embark.models.encoder import Encoder, Preparing, renders_plainly
+from embark.models.encoder import Encoder, prepare_many, renders_plainly
 from embark.planning import Need, Needs, take
 from embark.threads import DaemonThreads
 from embark.types import Array, Content, EmbarkError, Encoded, Modality, Text
@@ -42,7 +42,7 @@ REPORTED = MOST_BYTES // 64  # bytes that a worker has prepared before it says s
 def prepare(encoder: Encoder, need: Need) -> Any:
     """The encoder's input for a need: decoded media, and the encoder's own CPU work on them."""
     rendered = need.render(encoder)
-    encoded: frozenset[Modality] = frozenset() if rendered.mode else getattr(encoder, "encoded", frozenset())
+    encoded: frozenset[Modality] = frozenset() if rendered.mode else encoder.capabilities.encoded
     contents = decode(rendered.parts, rendered.frames or encoder.card.frames, encoder.card.sample_rate, encoded)
     return encoder.prepare(contents, rendered.mode)
 
@@ -55,11 +55,11 @@ def prepare_texts(
         texts = needs.texts() if by_processes and isinstance(needs, Needs) else None
         values = by_processes(texts) if by_processes and texts is not None else None
         if values is None:
-            values = encoder.prepare_many(_contents(needs), [""] * len(needs))
+            values = prepare_many(encoder, _contents(needs), [""] * len(needs))
     else:
         rendered = [need.render(encoder) for need in needs]
         contents = [decode(seen.parts, encoder.card.frames, encoder.card.sample_rate) for seen in rendered]
-        values = encoder.prepare_many(contents, [seen.mode for seen in rendered])
+        values = prepare_many(encoder, contents, [seen.mode for seen in rendered])
     if len(values) != len(needs):
         raise EmbarkError(f"{encoder.card.name} prepared {len(values)} items of {len(needs)}.")
     return values
@@ -234,9 +234,9 @@ def _by_threads(
     backlog = Backlog()
     modalities = needs[0].item.modalities
     only_text = modalities == ("text",)
-    files = not getattr(encoder, "encoded", frozenset()).isdisjoint(modalities)
+    files = not encoder.capabilities.encoded.isdisjoint(modalities)
     threads = min(FEW_THREADS, workers) if (only_text and not by_processes) or files else workers
-    together = only_text and type(encoder).prepare_many is not Preparing.prepare_many
+    together = only_text and encoder.capabilities.prepare_many is not None
 
     def prepare_all(number: int, chunk: Sequence[Need]) -> tuple[Sequence[Any], Array]:
         failure: Exception | None = None

@@ -26,11 +26,11 @@ from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import BatchSize, Ready
 from embark.engine.item_worker import PillowOptions, RenderedItem, item_worker
 from embark.engine.preparing import MOST_BYTES, byte_sizes, prepare
-from embark.models.encoder import Encoder, Preparation, TextParts, lane_count, unchanged
+from embark.models.encoder import Encoder, Preparation, TextParts, unchanged
 from embark.models.tokens import FastTokenizer, Tokens
 from embark.planning import Need
 from embark.processes import ITEM_SECONDS, POSSIBLE, SINGLE_THREADED, NoWorkers, WorkerLost, Workers, WorkersDie
-from embark.types import Media, Modality, Part
+from embark.types import Media, Part
 
 PICTURES = 8  # pictures that a process prepares at a time
 # Items that make up for the start of processes, half a second; of several modalities, the last decides.
@@ -89,11 +89,11 @@ class Preparer(AbstractContextManager["Preparer"]):
         if POSSIBLE and needs and needs[0].item.modalities == ("text",):
             self._begin_texts(encoder, len(needs))
             return
-        preparation = getattr(encoder, "preparation", None)  # encoders of others may not inherit it
+        preparation = encoder.capabilities.preparation
         if not POSSIBLE or preparation is None or not needs or not _covers(preparation, needs[0].item.parts):
             return
         modalities = set(needs[0].item.modalities)
-        encoded: frozenset[Modality] = getattr(encoder, "encoded", frozenset())
+        encoded = encoder.capabilities.encoded
         if encoded & modalities and _mostly_plain_jpegs(needs):
             # The device decodes them: they are only read, which threads do as well. Where processes decoded some of
             # them, too, an H200 with 16 cores was up to a quarter slower: the threads that drive it waited for more.
@@ -122,8 +122,11 @@ class Preparer(AbstractContextManager["Preparer"]):
         """Start processes that tokenise. They pay where several threads drive a device, which wait for others' Python;
         elsewhere texts are prepared faster than they are sent.
         """
-        tokenizer = getattr(encoder, "text_preparation", None)
-        if tokenizer is None or lane_count(encoder) == 1 or self.workers < WORKERS_FOR_TEXTS:
+        able = encoder.capabilities
+        if able.text_preparation is None or able.lanes == 1 or self.workers < WORKERS_FOR_TEXTS:
+            return
+        tokenizer = able.text_preparation()
+        if tokenizer is None:
             return
         if tokenizer != self._tokenizer:
             self._close_texts()
@@ -139,8 +142,11 @@ class Preparer(AbstractContextManager["Preparer"]):
 
     def tokenizes(self, encoder: Encoder) -> bool:
         """Whether processes tokenise for this encoder."""
-        tokenizer = getattr(encoder, "text_preparation", None)
-        return self._tokenizing is not None and tokenizer is not None and tokenizer == self._tokenizer
+        own = encoder.capabilities.text_preparation
+        if self._tokenizing is None or own is None:
+            return False
+        tokenizer = own()
+        return tokenizer is not None and tokenizer == self._tokenizer
 
     def text_parts(self, texts: Sequence[str]) -> TextParts | None:
         """The tokens of texts, by a process; None if they are to be prepared here."""
@@ -163,7 +169,7 @@ class Preparer(AbstractContextManager["Preparer"]):
 
     def takes(self, encoder: Encoder, need: Need) -> bool:
         """Whether the processes prepare such needs."""
-        preparation: Preparation | None = getattr(encoder, "preparation", None)
+        preparation = encoder.capabilities.preparation
         if self.processes is None or preparation is None or preparation is not self._of:
             return False
         return _covers(preparation, need.render(encoder).parts)
@@ -222,7 +228,7 @@ class Preparer(AbstractContextManager["Preparer"]):
     def _submit(self, encoder: Encoder, chunk: Sequence[Need]) -> Future[list[Any]] | None:
         """The work on a chunk, without lost items; None if it is to be done here."""
         rendered = [need.render(encoder) for need in chunk if need.key not in self._lost]
-        preparation = encoder.preparation
+        preparation = encoder.capabilities.preparation
         assert preparation is not None
         if self.processes is None or not rendered or not all(_covers(preparation, seen.parts) for seen in rendered):
             return None

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from embark.catalogue import group_values
 from embark.engine.preparing import prepare
-from embark.models.encoder import Bill, Billed, Encoder
+from embark.models.encoder import Bill, Encoder
 from embark.planning import Need
 from embark.types import EmbarkError
 
@@ -16,7 +16,8 @@ SAMPLE = 24  # items with media that are prepared as a sample, for each kind and
 
 def bills(encoder: Encoder, needs: Iterable[Need], demands: int) -> list[Bill]:
     """An estimated bill for each demand; an empty list for a model that runs here and charges nothing."""
-    if not isinstance(encoder, Billed):
+    bill = encoder.capabilities.bill
+    if bill is None:
         return []
     out = [Bill(0.0, 0.0)] * demands
     for (demand, kinds), group in group_values(((need.demand, need.item.modalities), need) for need in needs).items():
@@ -24,7 +25,7 @@ def bills(encoder: Encoder, needs: Iterable[Need], demands: int) -> list[Bill]:
         sample_bills: list[Bill] = []
         for need in sample:
             with suppress(EmbarkError):  # the run will report the item
-                sample_bills.append(encoder.bill(prepare(encoder, need)))
+                sample_bills.append(bill(prepare(encoder, need)))
         if sample_bills:
             out[demand] = total([out[demand], total(sample_bills, len(group) / len(sample_bills))])
     return out

@@ -334,7 +334,7 @@ class Embedding(_Actor):
                 yield needs, vectors
                 return
         one_by_one = attempt >= ONE_BY_ONE[self.stage]
-        fixed = 1 if one_by_one else job.batch_size or self.encoder.batch_size
+        fixed = 1 if one_by_one else job.batch_size or self.encoder.capabilities.batch_size
         size = fixed_size(fixed) if fixed else self.tuning.size(self.encoder.card, job.modalities)
         for key, reason in lost.items():
             report.unreadable[key] = f"the model cannot embed it: it {reason}"

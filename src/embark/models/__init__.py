@@ -15,7 +15,9 @@ from embark.models.compilation import Compilation, noted_modules
 from embark.models.encoder import Encoder, Generator, Reranker, cuda_pixels
 from embark.models.folder_models import checkpoint_of, folder_models, stated_facts
 from embark.models.functions import encoder, generator, reranker
-from embark.models.loading import Loader, Loading
+from embark.models.loaders import LOADERS, OURS
+from embark.models.loading import Loading, build
+from embark.seams import Loader
 from embark.settings import Settings
 from embark.types import EmbarkError, ModelCard
 
@@ -36,7 +38,6 @@ __all__ = [
     "get_models",
     "get_reranker",
     "known_models",
-    "loaders",
     "own_models",
     "parameter_count",
     "reranker",
@@ -54,44 +55,6 @@ MODELS: Catalogue[ModelCard] = Catalogue(
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9}  # of numbers of parameters
 KINDS = {"embedder": "an embedding model", "reranker": "a re-ranker", "generator": "a generator"}
-ON_TORCH = ("torch", "open_clip", "timm")  # extras whose models can stand on several devices
-LANES = 4  # batches at once on a CUDA device: some are moved there or decoded, one is computed, one comes back
-ONE_LANE = ("sentence-transformers", "colbert", "jina")  # they tokenise in `embed`, which is unsafe in threads
-
-# A loader's module is imported when a model is loaded: most of them need libraries that not everybody has.
-LOADERS: dict[str, Loader] = {
-    "pocket": Loader("embark.models.pocket:load"),
-    "handmade": Loader("embark.models.baselines:load_handmade", version=2),  # edges alike on every processor
-    "random": Loader("embark.models.baselines:load_random"),
-    **dict.fromkeys(
-        ("openai", "voyage", "voyage-multimodal", "cohere", "doubao"), Loader("embark.models.api:load", type="api")
-    ),
-    "sentence-transformers": Loader("embark.models.text:load_sentence_transformer", "torch", weightless=True),
-    "text": Loader("embark.models.text:load", "torch", version=3, weightless=True),  # transformers, pooled
-    "onnx": Loader("embark.models.onnx:load", "onnx", version=2),
-    "dual": Loader("embark.models.dual:load", "torch", weightless=True),  # CLIP, SigLIP, ALIGN… of transformers
-    "blip": Loader("embark.models.blip:load", "torch"),
-    "blip2": Loader("embark.models.blip:load_blip2", "torch"),
-    "jina": Loader("embark.models.jina:load", "torch"),  # by the checkpoint's own code
-    "nomic": Loader("embark.models.nomic:load", "torch", version=2),
-    "vista": Loader("embark.models.vista:load", "torch", version=2),
-    "open_clip": Loader("embark.models.open_clip:load", "open_clip", weightless=True),
-    "dino": Loader("embark.models.vision:load_dino", "torch", weightless=True),
-    "timm": Loader("embark.models.vision:load_timm", "timm", version=2),
-    "late": Loader("embark.models.late:load", "torch", type="late", weightless=True),  # ColPali, ColQwen2
-    "colbert": Loader("embark.models.late:load_colbert", "torch", type="late"),
-    "cross-encoder": Loader("embark.models.rerank:load", "torch", "reranker", version=3),
-    "yes-no": Loader("embark.models.rerank:load_yes_no", "torch", "reranker"),
-    "jina-reranker": Loader("embark.models.rerank:load_jina", "torch", "reranker", version=2),
-    "chat": Loader("embark.models.generate:load", "torch", "generator"),
-    "blip-caption": Loader("embark.models.generate:load_blip", "torch", "generator"),
-    "openai-chat": Loader("embark.models.chat_api:load", kind="generator", type="api"),
-    "recorded": Loader("embark.models.recorded:load", kind="generator"),  # texts of a file
-    "recorded-scores": Loader("embark.models.recorded:load_scores", kind="reranker"),
-    "mllm": Loader("embark.models.mllm:load", "torch", type="mllm", weightless=True),  # LLaVA-NeXT, Qwen-VL
-    "phi": Loader("embark.models.phi:load", "torch", version=2, type="mllm", weightless=True),  # Phi-3.5-vision
-    "omni": Loader("embark.models.omni:load", "torch", version=2, type="mllm", weightless=True),  # Qwen2.5-Omni
-}
 
 
 def get_model(
@@ -154,7 +117,7 @@ def filter_cards(
 ) -> list[ModelCard]:
     """The known cards that pass the filters of `get_models`."""
     cards = known.values()
-    type_of = _loader_types()
+    type_of = {name: loader.type for name, loader in LOADERS.items()}
     taken = match_words("modality", (kind for card in cards for kind in card.modalities), modalities)
     family = match_words("family", (card.family for card in cards if card.family), families)
     kind = match_words("kind", (card.kind for card in cards), kinds)
@@ -183,12 +146,6 @@ def get_generator(name: str | ModelCard, revision: str | None = None, **loading:
     return cast(Generator, _load("generator", name, revision, Loading(**loading)))
 
 
-def loaders() -> dict[str, Loader]:
-    """Every loader family: ours, and those of plug-ins."""
-    added = plugins.loaders(tuple(LOADERS))
-    return {name: Loader(loader) if isinstance(loader, str) else loader for name, loader in added.items()} | LOADERS
-
-
 def parameter_count(text: str) -> float:
     """A number of parameters as people write it: 500k, 400M, 1.5B, 7e9, 151000000."""
     number = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)(e\+?\d+)?\s*([KMB]?)\s*", text, flags=re.I)
@@ -213,7 +170,7 @@ def own_models() -> dict[str, Mapping[str, Any]]:
         id = table.get("id", name)
         if name in MODELS and ("checkpoint" in table or id != name):
             raise EmbarkError(f"A built-in model is named {name}, too: rename that of embark.toml.")
-        if "checkpoint" not in table and loaders()[MODELS[id].loader].type == "api":  # it costs money, and gets a key
+        if "checkpoint" not in table and LOADERS[MODELS[id].loader].type == "api":  # it costs money, and gets a key
             raise EmbarkError(f"{id} of embark.toml is behind an API: name it yourself, with --model.")
     return tables
 
@@ -240,18 +197,18 @@ def find_card(name: str, revision: str | None = None) -> ModelCard:
 def _unlisted(name: str, revision: str) -> ModelCard:
     """The card of a checkpoint that no row describes: LOADER:SOURCE, or a folder."""
     loader, colon, source = name.partition(":")
-    if colon and loader in loaders():
+    if colon and loader in LOADERS:
         folder = Path(source).expanduser()
         if folder.is_dir():
             name = f"local/{loader}:{folder.resolve().name}"  # the same wherever the folder lies
-        return ModelCard(name, revision, loader, (), source=source, kind=loaders()[loader].kind)
+        return ModelCard(name, revision, loader, (), source=source, kind=LOADERS[loader].kind)
     if Path(name).expanduser().is_dir():
         from embark.models.recognize import recognize
 
         card = recognize(Path(name).expanduser())
         return replace(card, kind=LOADERS[card.loader].kind)
     if colon and not Path(name).exists():
-        raise EmbarkError(f"There is no loader '{loader}' for {name}; there are {', '.join(loaders())}.")
+        raise EmbarkError(f"There is no loader '{loader}' for {name}; there are {', '.join(LOADERS)}.")
     if name.startswith((".", "/", "~")):
         raise EmbarkError(f"There is no folder {name}; a checkpoint is a folder with its files.")
     if name in NO_CARD:
@@ -265,7 +222,7 @@ def _own_card(name: str, table: Mapping[str, Any], hashed: bool = True) -> Model
     if folder is None:
         card = MODELS[table.get("id", name)]
     elif "loader" in table:
-        check_name("loader", table["loader"], [own for own, loader in LOADERS.items() if loader.type != "api"])
+        check_name("loader", table["loader"], [own.name for own in OURS if own.type != "api"])
         card = _unlisted(f"{table['loader']}:{folder}", "main")
     elif hashed:
         card = _unlisted(str(folder), "main")
@@ -276,20 +233,16 @@ def _own_card(name: str, table: Mapping[str, Any], hashed: bool = True) -> Model
     return replace(card.called(name), **stated_facts(table))
 
 
-def _loader_types() -> dict[str, str]:
-    return {name: loader.type for name, loader in loaders().items()}
-
-
 def _load(kind: str, model: str | ModelCard, revision: str | None, loading: Loading) -> Any:
     card = find_card(model, revision) if isinstance(model, str) else replace(model, revision=revision or model.revision)
     name = model if isinstance(model, str) else model.name
     if card.kind != kind:
         raise EmbarkError(f"{name} is {KINDS[card.kind]}; what is needed here is {KINDS[kind]}.")
-    if card.loader not in loaders():
-        raise UnknownName(f"loader for {name}", card.loader, loaders())
-    loader = loaders()[card.loader]
+    if card.loader not in LOADERS:
+        raise UnknownName(f"loader for {name}", card.loader, LOADERS)
+    loader = LOADERS[card.loader]
     if loading.dtype not in (None, card.dtype):
-        if card.loader in LOADERS and loader.extra not in ON_TORCH:
+        if not loader.torch:
             raise EmbarkError(f"{name} has one precision, {card.dtype}; another is for models that run on torch.")
         card = replace(card, dtype=loading.dtype).with_name(lambda name: f"{name} ({loading.dtype})")  # stands apart
     if kind == "embedder" and loading.stored_dtype not in (None, card.stored):  # a name of its own for its results
@@ -306,31 +259,30 @@ def _load(kind: str, model: str | ModelCard, revision: str | None, loading: Load
 
         return Devices(loader, card, loading, devices, cuda_pixels if pixels == "cuda" else None)
     with noted_modules() as modules:
-        encoder = loader(card, replace(loading, device=devices[0]))
+        loaded = build(loader, card, replace(loading, device=devices[0]))
     if kind != "embedder":
-        return encoder
+        return loaded
+    encoder: Encoder = loaded
     if pixels == "cuda":
         try:
             encoder = cuda_pixels(encoder)
         except EmbarkError as error:
             raise EmbarkError(f"{name} cannot have its pixels from a GPU: {error}. Use pixels pillow.") from error
+    able = encoder.capabilities
     if loading.compile == "auto" and modules:
-        encoder.compilation = Compilation(modules)
-    if lanes_on(devices[0], card.loader) > 1:
-        encoder.lanes = lanes_on(devices[0], card.loader)
+        able = replace(able, compilation=Compilation(modules))
+    encoder.capabilities = replace(able, lanes=max(able.lanes, lanes_on(devices[0], loader)))
     return encoder
 
 
-def lanes_on(device: str, loader: str) -> int:
+def lanes_on(device: str, loader: Loader) -> int:
     """How many batches at once a model of this loader takes on a device."""
-    on_torch = loader in LOADERS and LOADERS[loader].extra in ON_TORCH
-    one_gpu = device.startswith("cuda") and "+" not in device
-    return LANES if one_gpu and on_torch and loader not in ONE_LANE else 1
+    return loader.lanes if device.startswith("cuda") and "+" not in device else 1
 
 
 def _devices(loader: Loader, card: ModelCard, loading: Loading) -> tuple[str, ...]:
     """The devices to load a copy on each: several only for embedders that run on torch."""
-    if loader.extra not in ON_TORCH:
+    if not loader.torch:
         return (loading.device,)
     try:
         from embark.models.device import devices, joined

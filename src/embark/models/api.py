@@ -28,7 +28,7 @@ import numpy as np
 
 from embark import http
 from embark.http import Refused, TemporaryFailure, without_secret
-from embark.models.encoder import Bill, Encoder, Interrupted
+from embark.models.encoder import Bill, Capabilities, Encoder, Interrupted
 from embark.models.loading import Loading
 from embark.models.providers import PROVIDERS, RequestPart, RequestParts
 from embark.settings import Settings, load_settings
@@ -98,7 +98,8 @@ class Remote(Encoder):
         self.provider = PROVIDERS[card.loader]
         self.endpoint = endpoint
         self.settings = settings
-        self.batch_size = self.provider.items * self.provider.flight
+        at_once = self.provider.items * self.provider.flight
+        self.capabilities = Capabilities(batch_size=at_once, bill=self._bill)
         self.pace = Pace(settings.requests_per_minute, settings.tokens_per_minute)
         self.offline = settings.offline
         self.dim = card.dim  # None: that of the first answers
@@ -160,7 +161,7 @@ class Remote(Encoder):
             raise error
         return [vectors[row] for row in range(len(batch))]
 
-    def bill(self, prepared: RequestItem) -> Bill:
+    def _bill(self, prepared: RequestItem) -> Bill:
         """An estimate of what the provider would charge for an item."""
         price = self.card.price
         if price is None:

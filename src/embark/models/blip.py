@@ -8,7 +8,7 @@ from math import isqrt
 from typing import Any
 
 from embark.models.device import compile_children, pad, to_numpy, without_gradients
-from embark.models.encoder import Encoder, Reranker, Towers
+from embark.models.encoder import Encoder, Matching, Reranker, Towers, render_item
 from embark.models.hf import (
     Tokenizer,
     image_processor,
@@ -78,9 +78,14 @@ class BlipEncoder(Towers):
 
     matcher: Reranker
 
-    def render_pair(self, image: Item, text: Item, style: Style) -> Rendered:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        matching = Matching(lambda: self.matcher, self._render_pair)
+        self.capabilities = replace(self.capabilities, matching=matching)
+
+    def _render_pair(self, image: Item, text: Item, style: Style) -> Rendered:
         """The text, then the picture; the mode is that of the picture alone."""
-        return Rendered((*text.parts, *image.parts), self.render_styled(image, "image", None, style).mode)
+        return Rendered((*text.parts, *image.parts), render_item(self, image, "image", None, style).mode)
 
 
 @dataclass(eq=False)

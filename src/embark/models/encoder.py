@@ -1,4 +1,4 @@
-"""The protocols of encoders, re-rankers and generators, and encoders with one tower for each modality."""
+"""Encoders, re-rankers and generators: their methods, their capabilities; encoders with a tower for each modality."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from typing import Any, NamedTuple, Protocol, TypeGuard, overload, runtime_checkable
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol, TypeAlias, final, overload
 
 import numpy as np
 
@@ -17,54 +17,11 @@ from embark.models.compilation import Compilation
 from embark.models.tokens import FastTokenizer, Tokens
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered, Style, Text
 
-PREPARING = {"prepare", "prepare_many"}
 CUDA_PIXELS = " (cuda pixels)"  # ends the names of models that decode and resize JPEGs on their GPU
+PICTURES = frozenset({"image", "video"})
 
 
-class Preparing(Protocol):
-    """The CPU work that encoders, re-rankers and generators do on decoded items, in worker threads, several at once."""
-
-    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
-        """CPU work for one decoded item (resize, tokenise). Here: its contents as they are.
-
-        `mode` is that of `Rendered`, as `render` returned it: "" unless a model's own `render` sets another.
-        """
-        return contents
-
-    def prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> Sequence[Any]:
-        """As `prepare` for each item, in their order; a model that is faster with many at once overrides it."""
-        return [self.prepare(contents, mode) for contents, mode in zip(batch, modes, strict=True)]
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        first = next(names for base in cls.__mro__ if (names := PREPARING & vars(base).keys()))
-        if "prepare_many" not in first:  # many items are prepared as this class prepares one, not as its base does
-            setattr(cls, "prepare_many", Preparing.prepare_many)  # noqa: B010  # mypy takes no assignment to a method
-
-
-def prepare_many(model: Any, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> Sequence[Any]:
-    """Many items as a model prepares them; one by one, where it is of a class without `prepare_many`."""
-    return getattr(model, "prepare_many", partial(Preparing.prepare_many, model))(batch, modes)
-
-
-class Encoder(Preparing, Protocol):
-    """A model that embeds items. `render` and `prepare` may be left out by those who inherit."""
-
-    card: ModelCard
-    batch_size: int | None = None  # of `embed`; None: the engine tries which one is fastest
-    lanes: int = 1  # batches that may be in `embed` at once, each in a thread of its own
-    compilation: Compilation | None = None  # what the engine may compile, if a trial shows that it pays
-    encoded: frozenset[Modality] = frozenset()  # whose files `prepare` takes as `Encoded`, where the mode is ""
-    preparation: Preparation | None = None  # what `prepare` does, for worker processes; None: it stays in this one
-    text_preparation: FastTokenizer | None = None  # the same of items that are one text, whose tokens are `TextParts`
-
-    def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
-        """Exactly what the model will see of an item in a role; pure and cheap. Here: the item alone."""
-        return Rendered(item.parts)
-
-    def embed(self, batch: Sequence[Any]) -> Array | Sequence[Array]:
-        """The forward pass over prepared items: (n, dim), or n arrays of (tokens, dim) for late interaction."""
-        ...
+# ── what a model may be able to do ───────────────────────────────────────────────────────────────────────────────────
 
 
 class Preparation(Protocol):
@@ -87,25 +44,130 @@ class Bill(NamedTuple):
     dollars: float | None
 
 
-@runtime_checkable
-class Billed(Protocol):
-    """An encoder that costs money per item: nothing is embedded just to measure its speed."""
+@dataclass(frozen=True)
+class Matching:
+    """A head of an encoder that reads a picture and a text together and scores the pair (a cross score).
 
-    def bill(self, prepared: Any) -> Bill:
-        """The price of one prepared item."""
-        ...
+    Where the card's answer to a style says `matching`, its score is added to the similarity of the pair's vectors.
+    """
+
+    head: Callable[[], Reranker]  # a re-ranker of texts (queries) and pictures (documents)
+    render_pair: Callable[[Item, Item, Style], Rendered]  # what the head sees of (picture, text), answering a style
 
 
-@runtime_checkable
-class Styled(Protocol):
-    """An encoder whose card may have an answer to a row's style: how the paper of a benchmark ran it."""
+Likelihoods: TypeAlias = Callable[[Sequence[Any], Sequence[str]], list[Array]]
 
-    def render_styled(self, item: Item, role: str, instruction: str | None, style: Style) -> Rendered:
-        """Exactly what the model will see of an item in a role, as the card answers the style; else as `render`.
 
-        What changes pixels or tokens is in the mode, and so in the key; where nothing changes, the key is the usual.
+@dataclass(frozen=True)
+class Capabilities:
+    """What an encoder, re-ranker or generator can do besides its methods, and how the engine may use it.
+
+    `prepare_many(batch, modes)` returns what `prepare` returns for each of many items, where that is faster.
+    `preparation` does what `prepare` does in worker processes; `text_preparation` returns, always the same, what does
+    so with items that are one text: its tokens are `TextParts` to `embed`. `styled_pixels`: the mode of pictures is the
+    `pixels` of the card's answer to a style. `render_styled` answers styles in its own way: it says exactly what the
+    model will see of an item; what changes pixels or tokens is in the mode, and so in the key, and where an answer
+    changes nothing, the key is the usual one. `bill` is an estimate for a prepared item, of a model that costs money.
+    `cuda_pixels` makes the encoder that decodes and resizes JPEGs on its GPU, or raises an error. `likelihoods(batch,
+    texts)` of a generator returns, for each prepared item, (texts, 2): the log-probability of each text as its answer,
+    and of how many tokens (0: not known); where the model has a token that ends an answer, it counts, too.
+    """
+
+    batch_size: int | None = None  # items in `embed` at once; None: the engine tries which number is fastest
+    lanes: int = 1  # batches that may be in `embed` at once, each in a thread of its own
+    prepare_many: Callable[[Sequence[Sequence[Content]], Sequence[str]], Sequence[Any]] | None = None
+    preparation: Preparation | None = None
+    text_preparation: Callable[[], FastTokenizer | None] | None = None
+    encoded: frozenset[Modality] = frozenset()  # whose files `prepare` takes as `Encoded`, where the mode is ""
+    compilation: Compilation | None = None  # what the engine may compile, if a trial shows that it pays
+    styled_pixels: bool = False
+    render_styled: Callable[[Item, str, str | None, Style], Rendered] | None = None
+    bill: Callable[[Any], Bill] | None = None
+    matching: Matching | None = None
+    cuda_pixels: Callable[[], Encoder] | None = None
+    likelihoods: Likelihoods | None = None
+
+    def __post_init__(self) -> None:
+        if self.lanes < 1 or (self.batch_size is not None and self.batch_size < 1):
+            raise EmbarkError(f"A model has 1 lane or more, of 1 item or more; not {self.lanes} of {self.batch_size}.")
+
+    @property
+    def billed(self) -> bool:
+        """Whether the model costs money per item: nothing is embedded just to measure its speed."""
+        return self.bill is not None
+
+
+@dataclass(frozen=True)
+class AsItIs:
+    """The rendering of an encoder that sees items as they are, in every role and whatever the instruction."""
+
+    def __call__(self, item: Item, role: str, instruction: str | None) -> Rendered:
+        """The item alone."""
+        return Rendered(item.parts)
+
+
+# ── encoders, re-rankers and generators ──────────────────────────────────────────────────────────────────────────────
+
+
+class Preparing:
+    """What encoders, re-rankers and generators have in common."""
+
+    card: ModelCard
+    capabilities: Capabilities = Capabilities()
+
+    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
+        """CPU work for one decoded item (resize, tokenize), in threads. Here: its contents as they are.
+
+        `mode` is that of `Rendered`, as `render` returned it: "" unless a model's own `render` sets another.
         """
-        ...
+        return contents
+
+
+class Encoder(Preparing):
+    """A model that embeds items. `render` and `prepare` may be left out by those who inherit."""
+
+    # Exactly what the model will see of an item in a role, given the instruction; pure and cheap. Here: the item alone.
+    render: Callable[[Item, str, str | None], Rendered] = AsItIs()
+
+    def embed(self, batch: Sequence[Any]) -> Array | Sequence[Array]:
+        """The forward pass over prepared items: (n, dim), or n arrays of (tokens, dim) for late interaction."""
+        raise NotImplementedError
+
+
+class Reranker(Preparing):
+    """A model that scores pairs of a query and a document. `render` and `prepare` may be left out."""
+
+    def render(self, query: Item, document: Item, instruction: str | None) -> Rendered:
+        """Exactly what the model will see; the mode is the number of the query's parts. Here: the pair alone."""
+        return Rendered((*query.parts, *document.parts), str(len(query.parts)))
+
+    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
+        """CPU work for one decoded pair. Here: (query, document)."""
+        return contents[: int(mode)], contents[int(mode) :]
+
+    def score(self, batch: Sequence[Any]) -> Array:
+        """The relevance of each document to its query: one number per prepared pair, higher is better."""
+        raise NotImplementedError
+
+
+class Generator(Preparing):
+    """A model that writes text about items: captions, rewritten queries. `render` and `prepare` may be left out."""
+
+    def render(self, item: Item, prompt: str) -> Rendered:
+        """Exactly what the model will see. Here: the prompt, then the item."""
+        return Rendered((Text(prompt), *item.parts))
+
+    def generate(self, batch: Sequence[Any]) -> list[str]:
+        """One text per prepared item; greedy, so that it can be repeated."""
+        raise NotImplementedError
+
+
+def prepare_many(model: Preparing, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> Sequence[Any]:
+    """Many items as a model prepares them: together, where it can."""
+    together = model.capabilities.prepare_many
+    if together is not None:
+        return together(batch, modes)
+    return [model.prepare(contents, mode) for contents, mode in zip(batch, modes, strict=True)]
 
 
 def render_item(
@@ -115,26 +177,33 @@ def render_item(
     if style is None:
         return encoder.render(item, role, instruction)
     instruction = style.instruction(role, item, instruction)
-    if isinstance(encoder, Styled):
-        rendered = encoder.render_styled(item, role, instruction, style)
+    render_styled = encoder.capabilities.render_styled
+    if render_styled is not None:
+        rendered = render_styled(item, role, instruction, style)
     else:
         rendered = encoder.render(item, role, instruction)
+        pixels = styled_pixels(encoder, style)
+        rendered = replace(rendered, mode=pixels) if pixels and not PICTURES.isdisjoint(item.modalities) else rendered
     other_frames = "video" in item.modalities and style.frames not in (None, encoder.card.frames)
     return replace(rendered, frames=style.frames) if other_frames else rendered
 
 
+def styled_pixels(encoder: Encoder, style: Style) -> str:
+    """The mode of pictures in the card's answer to a style; empty where the answer changes none."""
+    if not encoder.capabilities.styled_pixels:
+        return ""
+    return str(encoder.card.styles.get(style.name, {}).get("pixels", ""))
+
+
 def renders_plainly(encoder: Encoder, style: Style | None, modalities: AbstractSet[Modality]) -> bool:
     """Whether an encoder sees items of these modalities as they are, in every role and whatever the instruction."""
-    if getattr(encoder.render, "__func__", None) is not Encoder.render:
+    if not isinstance(encoder.render, AsItIs):
         return False
-    if style is None or not isinstance(encoder, Styled):
-        answered = False
-    elif getattr(encoder.render_styled, "__func__", None) is Towers.render_styled:
-        answered = "pixels" in encoder.card.styles.get(style.name, {}) and bool(PICTURES & modalities)
-    else:
-        answered = True
-    frames = style.frames if style is not None and "video" in modalities else None
-    return not answered and frames in (None, encoder.card.frames)
+    if style is None:
+        return True
+    if encoder.capabilities.render_styled is not None or (styled_pixels(encoder, style) and PICTURES & modalities):
+        return False
+    return "video" not in modalities or style.frames in (None, encoder.card.frames)
 
 
 def cuda_card(card: ModelCard) -> ModelCard:
@@ -143,17 +212,12 @@ def cuda_card(card: ModelCard) -> ModelCard:
     return other.with_name(lambda name: f"{name}{CUDA_PIXELS}")
 
 
-def lane_count(encoder: Encoder) -> int:
-    """How many batches may be in the encoder's hands at once."""
-    return max(1, getattr(encoder, "lanes", 1))  # encoders of others may not inherit it
-
-
 def cuda_pixels(encoder: Encoder) -> Encoder:
     """The encoder that decodes and resizes JPEGs on its GPU; an error where it cannot."""
-    if not hasattr(encoder, "with_cuda_pixels"):
+    other = encoder.capabilities.cuda_pixels
+    if other is None:
         raise EmbarkError(f"{encoder.card.name} prepares pictures on the CPU alone")
-    other: Encoder = encoder.with_cuda_pixels()
-    return other
+    return other()
 
 
 class Interrupted(EmbarkError):
@@ -174,69 +238,6 @@ class UnreadableRows(EmbarkError):
         self.rows = rows
 
 
-class Reranker(Preparing, Protocol):
-    """A model that scores pairs of a query and a document. `render` and `prepare` may be left out."""
-
-    card: ModelCard
-
-    def render(self, query: Item, document: Item, instruction: str | None) -> Rendered:
-        """Exactly what the model will see; the mode is the number of the query's parts. Here: the pair alone."""
-        return Rendered((*query.parts, *document.parts), str(len(query.parts)))
-
-    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
-        """CPU work for one decoded pair. Here: (query, document)."""
-        return contents[: int(mode)], contents[int(mode) :]
-
-    def score(self, batch: Sequence[Any]) -> Array:
-        """The relevance of each document to its query: one number per prepared pair, higher is better."""
-        ...
-
-
-@runtime_checkable
-class Matching(Protocol):
-    """An encoder that can also score a picture and a text together, by a head of its own that reads both (a cross
-    score); where its card's answer to a style says `matching`, that is added to the similarity of their vectors.
-    """
-
-    @property
-    def matcher(self) -> Reranker:
-        """The head, as a re-ranker of texts (queries) and pictures (documents)."""
-        ...
-
-    def render_pair(self, image: Item, text: Item, style: Style) -> Rendered:
-        """Exactly what the head will see of a pair, as the card answers the style."""
-        ...
-
-
-def has_matcher(encoder: Encoder) -> TypeGuard[Matching]:
-    """Whether an encoder is `Matching`: the object decides, as its class may be that of many models."""
-    return isinstance(encoder, Matching) and hasattr(encoder, "matcher")
-
-
-class Generator(Preparing, Protocol):
-    """A model that writes text about items: captions, rewritten queries. `render` and `prepare` may be left out."""
-
-    card: ModelCard
-
-    def render(self, item: Item, prompt: str) -> Rendered:
-        """Exactly what the model will see. Here: the prompt, then the item."""
-        return Rendered((Text(prompt), *item.parts))
-
-    def generate(self, batch: Sequence[Any]) -> list[str]:
-        """One text per prepared item; greedy, so that it can be repeated."""
-        ...
-
-
-@runtime_checkable
-class AnswerScorer(Protocol):
-    """A generator that can also tell how likely given texts are as its answer."""
-
-    def likelihoods(self, batch: Sequence[Any], texts: Sequence[str]) -> list[Array]:
-        """For each prepared item, (texts, 2): the log-probability of each text, and of how many tokens; 0: not known.
-
-        Where the model has a token that ends an answer, the text's end counts, too.
-        """
-        ...
 
 
 def unit(x: Array) -> Array:
@@ -260,9 +261,6 @@ def embed_in_groups(
     for group, rows in group_values((key(item), row) for row, item in enumerate(batch)).items():
         out |= zip(rows, embed(group, [batch[row] for row in rows]), strict=True)
     return [out[row] for row in range(len(batch))]
-
-
-PICTURES = frozenset({"image", "video"})
 
 
 def unchanged(value: Any) -> Any:
@@ -355,10 +353,28 @@ class TowerPreparation:
 
 @dataclass(eq=False)
 class Towers(Encoder):
-    """An encoder of single modalities; a mixed item becomes one vector by the card's fusion rule."""
+    """An encoder of single modalities; a mixed item becomes one vector by the card's fusion rule.
+
+    Its capabilities are those of its towers. A class with another `prepare` holds towers, and inherits `Encoder`.
+    """
 
     card: ModelCard
     towers: Mapping[Modality, Tower]
+
+    def __post_init__(self) -> None:
+        usual = {kind: tower.prepare for kind, tower in self.towers.items()}
+        styled = {kind: tower.styled for kind, tower in self.towers.items()}
+        self._preparation = TowerPreparation(self.card.name, usual, styled)
+        text = self.towers.get("text")
+        self.capabilities = replace(
+            self.capabilities,
+            prepare_many=self._prepare_many,
+            # Texts are prepared faster than they are sent.
+            preparation=self._preparation.without("text").picklable(),
+            text_preparation=self._text_preparation if text is not None and text.sendable is not None else None,
+            styled_pixels=True,
+            cuda_pixels=self._with_cuda_pixels,
+        )
 
     @property
     def image_on_cuda(self) -> Callable[[], Tower]:
@@ -368,27 +384,21 @@ class Towers(Encoder):
             raise EmbarkError(f"{self.card.name} does more with pictures than resize, crop and scale them to one size")
         return tower.on_cuda
 
-    def with_cuda_pixels(self) -> Towers:
+    def _with_cuda_pixels(self) -> Towers:
         """The encoder that decodes and resizes JPEGs on its GPU: other pixels, so a card and a name of its own."""
         other = copy.copy(self)
         other.towers = {**self.towers, "image": self.image_on_cuda()}
-        other.encoded = frozenset({"image"})
-        for name in ("_preparation", "preparation"):  # remembered of the other towers
-            vars(other).pop(name, None)
         other.card = cuda_card(self.card)
+        other.capabilities = replace(self.capabilities, encoded=frozenset({"image"}))
+        other.__post_init__()
         return other
 
-    def render_styled(self, item: Item, role: str, instruction: str | None, style: Style) -> Rendered:
-        """The item; the mode is the `pixels` of the card's answer to the style, where the item has pictures."""
-        rendered = self.render(item, role, instruction)
-        pixels = self.card.styles.get(style.name, {}).get("pixels", "")
-        return replace(rendered, mode=pixels) if pixels and set(item.modalities) & PICTURES else rendered
-
+    @final
     def prepare(self, contents: Sequence[Content], mode: str) -> list[tuple[Modality, Any]]:
         """Each part with its modality, prepared by that tower."""
         return self._preparation(contents, mode)
 
-    def prepare_many(
+    def _prepare_many(
         self, batch: Sequence[Sequence[Content]], modes: Sequence[str]
     ) -> Sequence[list[tuple[Modality, Any]]]:
         """As `prepare` for each item; parts of one modality and mode together, where the tower can."""
@@ -411,25 +421,14 @@ class Towers(Encoder):
             raise EmbarkError(f"{self.card.name} prepared {len(prepared)} {kind} inputs of {len(values)}.")
         return prepared
 
-    @cached_property
-    def _preparation(self) -> TowerPreparation:
-        usual = {kind: tower.prepare for kind, tower in self.towers.items()}
-        return TowerPreparation(self.card.name, usual, {kind: tower.styled for kind, tower in self.towers.items()})
+    def _text_preparation(self) -> FastTokenizer | None:
+        return self._sendable
 
     @cached_property
-    def preparation(self) -> TowerPreparation | None:  # type: ignore[override]
-        """What the towers of media do, as far as it can be pickled; texts are prepared faster than they are sent."""
-        if getattr(self.prepare, "__func__", None) is not Towers.prepare:  # an encoder that prepares in its own way
-            return None
-        return self._preparation.without("text").picklable()
-
-    @cached_property
-    def text_preparation(self) -> FastTokenizer | None:  # type: ignore[override]
+    def _sendable(self) -> FastTokenizer | None:
         """What prepares items of one text in a worker process; None where only this process can."""
-        text = self.towers.get("text")
-        if text is None or text.sendable is None or type(self).prepare_many is not Towers.prepare_many:
-            return None
-        return text.sendable()
+        sendable = self.towers["text"].sendable
+        return None if sendable is None else sendable()
 
     def embed(self, batch: Sequence[list[tuple[Modality, Any]]]) -> Array:
         """All parts of one modality in one pass, then one vector per item."""

@@ -12,7 +12,7 @@ import numpy as np
 from embark.models import hub
 from embark.models.chat import Chat, fill_template
 from embark.models.device import pad, without_gradients
-from embark.models.encoder import Generator
+from embark.models.encoder import Capabilities, Generator
 from embark.models.hf import Tokenizer, image_processor, load_model
 from embark.models.loading import Loading, loaded_card
 from embark.models.mllm import Prompt
@@ -56,6 +56,9 @@ class ChatGenerator(Generator):
     chat: Chat
     template: str
 
+    def __post_init__(self) -> None:
+        self.capabilities = Capabilities(likelihoods=self._likelihoods)
+
     def prepare(self, contents: Sequence[Content], mode: str) -> Prompt:
         """The tokens and tensors of the turn: the prompt, a new line, the item."""
         prompt, *item = contents
@@ -68,7 +71,7 @@ class ChatGenerator(Generator):
         return _texts(self.chat.tokenizer, self.chat.model.generate(**inputs)[:, inputs["input_ids"].shape[1] :])
 
     @without_gradients
-    def likelihoods(self, batch: Sequence[Prompt], texts: Sequence[str]) -> list[Array]:
+    def _likelihoods(self, batch: Sequence[Prompt], texts: Sequence[str]) -> list[Array]:
         """The log-probabilities of texts as the model's turn; each prompt is read once, then all texts after it."""
         model = self.chat.model
         end = _first(model.generation_config.eos_token_id)
@@ -115,6 +118,9 @@ class CaptionGenerator(Generator):
     preprocessor: BytePreprocessor | LibraryPreprocessor
     tokenizer: Tokenizer
 
+    def __post_init__(self) -> None:
+        self.capabilities = Capabilities(likelihoods=self._likelihoods)
+
     def render(self, item: Item, prompt: str) -> Rendered:
         """The image alone."""
         return Rendered(item.parts)
@@ -133,7 +139,7 @@ class CaptionGenerator(Generator):
         return _texts(self.tokenizer, self.model.generate(**inputs, generation_config=greedy))
 
     @without_gradients
-    def likelihoods(self, batch: Sequence[ImageInputs], texts: Sequence[str]) -> list[Array]:
+    def _likelihoods(self, batch: Sequence[ImageInputs], texts: Sequence[str]) -> list[Array]:
         """The log-probabilities of texts as captions."""
         config = self.model.config.text_config
         with self.tokenizer.lock:

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from embark.models.encoder import Encoder, unit
+from embark.models.encoder import Capabilities, Encoder, unit
 from embark.types import Array, Content, ModelCard
 
 ImagesAndTokens = tuple[list[Any], list[int]]  # the pixels of each image, the tokens of the text
 
 
-@dataclass
+@dataclass(eq=False)  # two waves share its turns by identity
 class JointEncoder(Encoder):
     """A native encoder of an image, a text, or both.
 
@@ -30,11 +30,14 @@ class JointEncoder(Encoder):
     embed_texts: Callable[[list[list[int]]], Array]
     embed_images: Callable[[list[Any], list[list[int]]], Array]
 
+    def __post_init__(self) -> None:
+        self.capabilities = Capabilities(prepare_many=self._prepare_many)
+
     def prepare(self, contents: Sequence[Content], mode: str) -> ImagesAndTokens:
         """The pixels of each image and frame, and the tokens of the texts, joined by a space."""
         return self._prepared([contents])[0]
 
-    def prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> list[ImagesAndTokens]:
+    def _prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> list[ImagesAndTokens]:
         """As `prepare` for each item; all texts are tokenised together."""
         return self._prepared(batch)
 

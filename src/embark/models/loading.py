@@ -1,4 +1,4 @@
-"""How a checkpoint is loaded: the device, the precision, the revision that the user trusts; and the loader families."""
+"""How a checkpoint is loaded: the device, the precision, the revision that the user trusts."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pkgutil import resolve_name
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, TypeAlias
 
+from embark.catalogue import check_name
+from embark.models.adapt import as_encoder, as_generator, as_reranker
 from embark.models.half_precision import secure
+from embark.seams import Loader
 from embark.settings import Settings
 from embark.types import EmbarkError, Modality, ModelCard
 
 DTYPES = ("float32", "bfloat16", "float16")
 PIXELS = ("auto", "pillow", "cuda")
 STORED_DTYPES = ("float32", "float16")
+VERSION = "loader"  # the option of a loaded card that holds the version of its loader
 
 
 @dataclass(frozen=True)
@@ -55,37 +59,33 @@ class Loading:
             raise EmbarkError(f"Vectors cannot be stored as '{self.stored_dtype}'; known precisions: {known}.")
 
 
-class Loader(NamedTuple):
-    """A loader family: its function ("module:function"), the extra that installs its libraries, the kind of model.
+Load: TypeAlias = Callable[[ModelCard, Loading], Any]
+ADAPTERS: Mapping[str, Callable[[Any], Any]] = {
+    "embedder": as_encoder,
+    "reranker": as_reranker,
+    "generator": as_generator,
+}
 
-    `type` is what its models are built on: encoders, a multimodal language model (mllm), late interaction, an API.
-    `version` is raised when its code makes other vectors than before, so that vectors stored before are not used again.
-    `weightless` ones know what to do without weights; others load them always, as their models are small.
-    """
 
-    path: str
-    extra: str = ""
-    kind: Literal["embedder", "reranker", "generator"] = "embedder"
-    version: int = 1
-    type: Literal["encoder", "mllm", "late", "api"] = "encoder"
-    weightless: bool = False
-
-    def __call__(self, card: ModelCard, loading: Loading) -> Any:
-        """Import the module and build the model."""
-        load: Callable[[ModelCard, Loading], Any] = resolve_name(self.path)
-        if self.version > 1:
-            card = replace(card, options={**card.options, "loader": self.version})
-        loading = replace(loading, weights=loading.weights or not self.weightless)
-        try:
-            return load(card, loading)
-        except ImportError as error:
-            advice = f": pip install -U 'embark-bench[{self.extra}]'" if self.extra else "."
-            raise EmbarkError(f"{card.name} cannot be loaded ({error}){advice}") from error
-        except EmbarkError:
-            raise
-        except Exception as error:  # libraries raise all kinds of errors about files that are not as they expect
-            reason = str(error).strip().partition("\n")[0]
-            raise EmbarkError(f"{card.name} cannot be loaded as '{card.loader}': {reason}") from error
+def build(loader: Loader, card: ModelCard, loading: Loading) -> Any:
+    """The model that a loader makes of a card: an encoder, a re-ranker or a generator."""
+    for option in card.options if loader.options is not None else ():
+        if option != VERSION:
+            check_name(f"option of the loader {loader.name}", option, loader.options or {})
+    if loader.version > 1:
+        card = replace(card, options={**card.options, VERSION: loader.version})
+    loading = replace(loading, weights=loading.weights or not loader.weightless)
+    try:
+        load: Load = resolve_name(loader.load) if isinstance(loader.load, str) else loader.load
+        return ADAPTERS[loader.kind](load(card, loading))
+    except ImportError as error:
+        advice = f": pip install -U 'embark-bench[{loader.extra}]'" if loader.extra else "."
+        raise EmbarkError(f"{card.name} cannot be loaded ({error}){advice}") from error
+    except EmbarkError:
+        raise
+    except Exception as error:  # libraries raise all kinds of errors about files that are not as they expect
+        reason = str(error).strip().partition("\n")[0]
+        raise EmbarkError(f"{card.name} cannot be loaded as '{card.loader}': {reason}") from error
 
 
 def loaded_card(

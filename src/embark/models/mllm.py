@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from embark.models import hub
 from embark.models.cards.mllm import DEFAULTS
 from embark.models.device import POOLING, pad, to_numpy, without_gradients
-from embark.models.encoder import Encoder, require_tokens
+from embark.models.encoder import Capabilities, Encoder, require_tokens
 from embark.models.hf import Tokenizer, image_processor, load_model
 from embark.models.loading import Loading, loaded_card
 from embark.models.lora import adapter_and_base, merge
@@ -110,6 +110,7 @@ class MllmEncoder(Encoder):
         templates = [template for by_kind in prompts for template in by_kind.values()]
         endings = {template.split("}")[-1] for template in templates}
         self.endings = {ending: len(tokenizer(ending)) for ending in endings}  # → number of tokens
+        self.capabilities = Capabilities(prepare_many=self._prompts, render_styled=self._render_styled)
 
     # ── the prompt ──
 
@@ -117,7 +118,7 @@ class MllmEncoder(Encoder):
         """The whole prompt, with the item's media in their places."""
         return render_prompt(self.card, item, role, instruction)
 
-    def render_styled(self, item: Item, role: str, instruction: str | None, style: Style) -> Rendered:
+    def _render_styled(self, item: Item, role: str, instruction: str | None, style: Style) -> Rendered:
         """The prompt as the card answers the row's style."""
         return render_prompt(self.card, item, role, instruction, style)
 
@@ -125,11 +126,8 @@ class MllmEncoder(Encoder):
         """The tokens of the prompt, and the tensors of its media."""
         return self._prompts([contents], [mode])[0]
 
-    def prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> list[Prompt]:
-        """As `prepare` for each item; all are tokenised together."""
-        return self._prompts(batch, modes)
-
     def _prompts(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> list[Prompt]:
+        """As `prepare` for each item; all are tokenised together."""
         items = list(map(self._inputs, batch, modes))
         rows = self.tokenizer.many(["".join(part.prompt for part in inputs) for inputs in items])
         return [

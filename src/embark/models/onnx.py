@@ -15,7 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from embark.models.encoder import Encoder, Tower, Towers, embed_in_groups, image_towers, require_tokens, unit
+from embark.models.encoder import (
+    Capabilities,
+    Encoder,
+    Tower,
+    Towers,
+    embed_in_groups,
+    image_towers,
+    prepare_many,
+    require_tokens,
+    unit,
+)
 from embark.models.hub import fetch_checkpoint, read_json
 from embark.models.loading import Loading, record_loading
 from embark.models.pixels import Fit
@@ -52,7 +62,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     fusion = checkpoint.card.fusion or ("unit-sum" if len(towers) == 3 else None)
     card = replace(checkpoint.card, modalities=tuple(towers), fusion=fusion)
     card = record_loading(card, loading, ("onnxruntime",), **length.record)
-    return OnnxEncoder(replace(card, dim=_dim(card, towers)), towers, Prompts.from_options(options))
+    return OnnxEncoder(Towers(replace(card, dim=_dim(card, towers)), towers), Prompts.from_options(options))
 
 
 def _graphs(folder: Path, options: Mapping[str, Any]) -> list[Path]:
@@ -65,10 +75,15 @@ def _graphs(folder: Path, options: Mapping[str, Any]) -> list[Path]:
 
 
 @dataclass(eq=False)
-class OnnxEncoder(Prompted, Towers):
+class OnnxEncoder(Prompted):
     """Towers whose texts may have prompts."""
 
+    towers: Towers
     prompts: Prompts
+
+    def __post_init__(self) -> None:
+        self.card = self.towers.card
+        self.capabilities = Capabilities(prepare_many=self._prepare_many, styled_pixels=True)
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         """The prompt, then the item; an item without text has no prompt."""
@@ -76,13 +91,17 @@ class OnnxEncoder(Prompted, Towers):
 
     def prepare(self, contents: Sequence[Content], mode: str) -> list[tuple[Modality, Any]]:
         """A prompt becomes the beginning of the item's text."""
-        return super().prepare(_with_prompt(contents, mode), mode)
+        return self.towers.prepare(_with_prompt(contents, mode), mode)
 
-    def prepare_many(
+    def _prepare_many(
         self, batch: Sequence[Sequence[Content]], modes: Sequence[str]
     ) -> Sequence[list[tuple[Modality, Any]]]:
         """As `prepare` for each item."""
-        return super().prepare_many(list(map(_with_prompt, batch, modes)), modes)
+        return prepare_many(self.towers, list(map(_with_prompt, batch, modes)), modes)
+
+    def embed(self, batch: Sequence[list[tuple[Modality, Any]]]) -> Array:
+        """As towers do."""
+        return self.towers.embed(batch)
 
 
 def _with_prompt(contents: Sequence[Content], mode: str) -> list[Content]:

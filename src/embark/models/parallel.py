@@ -10,20 +10,17 @@ from typing import Any
 
 from embark.models.device import free_device_memory
 from embark.models.encoder import (
+    Capabilities,
     Encoder,
-    Matching,
     Preparation,
     Reranker,
     Towers,
     cuda_pixels,
-    has_matcher,
-    prepare_many,
-    render_item,
 )
-from embark.models.loading import Loader, Loading
-from embark.models.tokens import FastTokenizer
+from embark.models.loading import Loading, build
 from embark.processes import WorkerLost, Workers
-from embark.types import Array, Content, EmbarkError, Encoded, Item, Modality, ModelCard, Rendered, Style
+from embark.seams import Loader
+from embark.types import Array, Content, EmbarkError, Encoded, Modality, ModelCard
 
 BATCH_SECONDS = 1800.0  # for one batch, after which its worker is killed: the first may wait for a compiler
 LANES = 2  # batches that a device has at once: one is on its way while the other is computed
@@ -45,14 +42,30 @@ class Devices(Encoder):
         adapt: Callable[[Encoder], Encoder] | None = None,
     ) -> None:
         """`adapt`, which must pickle, makes another encoder of each that was loaded on a device."""
+        loader = replace(loader, recognize=None)  # which need not pickle
         self.origin = (loader, card, loading, devices)
         self.adapt = adapt
-        self._load_first: Callable[[], Any] = lambda: loader(card, replace(loading, device=devices[0]))
-        self.copy: Encoder = loader(card, replace(loading, device="cpu", compile=False, weights=False))
+        self._load_first: Callable[[], Encoder] = lambda: build(loader, card, replace(loading, device=devices[0]))
+        self.copy: Encoder = build(loader, card, replace(loading, device="cpu", compile=False, weights=False))
         self.workers = self._start_workers()
-        loaded_card, self.batch_size, self.encoded = self._call("facts")
+        loaded_card, batch_size, encoded = self._call("facts")
         self.card = replace(loaded_card, loaded={**loaded_card.loaded, "devices": ",".join(devices)})
-        self.lanes = LANES * len(devices)
+        self.render = self.copy.render
+        self.capabilities = self._capabilities(batch_size, encoded)
+
+    def _capabilities(self, batch_size: int | None, encoded: frozenset[Modality]) -> Capabilities:
+        """Those of a copy; the workers say how many items a batch has, and which files their devices decode."""
+        able = self.copy.capabilities
+        return replace(
+            able,
+            batch_size=batch_size,
+            lanes=LANES * len(self.origin[-1]),
+            encoded=encoded,
+            preparation=_WithFiles(able.preparation) if able.preparation and encoded else able.preparation,
+            compilation=None,
+            matching=able.matching and replace(able.matching, head=self._head),
+            cuda_pixels=able.cuda_pixels and self._with_cuda_pixels,
+        )
 
     def _start_workers(self) -> Workers:
         loader, card, loading, devices = self.origin
@@ -62,10 +75,8 @@ class Devices(Encoder):
             seconds=BATCH_SECONDS,
         )
 
-    def with_cuda_pixels(self) -> Devices:
+    def _with_cuda_pixels(self) -> Devices:
         """The same with the pixels of the GPUs, and this one is closed; an error leaves it as it is."""
-        if not hasattr(self.copy, "with_cuda_pixels"):
-            raise EmbarkError(f"{self.card.name} prepares pictures on the CPU alone")
         if isinstance(self.copy, Towers):
             _ = self.copy.image_on_cuda  # an error now, not after all workers have loaded it again
         self.workers.close()  # the devices have no room for both
@@ -75,50 +86,24 @@ class Devices(Encoder):
             self.workers = self._start_workers()
             raise
 
-    def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
-        """As a copy renders it."""
-        return self.copy.render(item, role, instruction)
-
-    def render_styled(self, item: Item, role: str, instruction: str | None, style: Style) -> Rendered:
-        """As a copy renders it."""
-        return render_item(self.copy, item, role, instruction, style)
-
     def prepare(self, contents: Sequence[Content], mode: str) -> Any:
         """As a copy prepares it, on the CPU; files that a GPU decodes stay as they are."""
         return _prepare(self.copy.prepare, contents, mode)
-
-    def prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> Sequence[Any]:
-        """As a copy prepares them; these are texts."""
-        return prepare_many(self.copy, batch, modes)
-
-    @cached_property
-    def preparation(self) -> Preparation | None:  # type: ignore[override]
-        """That of a copy."""
-        usual = self.copy.preparation
-        return _WithFiles(usual) if usual and self.encoded else usual
-
-    @property
-    def text_preparation(self) -> FastTokenizer | None:  # type: ignore[override]
-        """That of a copy."""
-        return self.copy.text_preparation
 
     def embed(self, batch: Sequence[Any]) -> Array | Sequence[Array]:
         """The vectors of a free device."""
         vectors: Array | Sequence[Array] = self._call("embed", batch)
         return vectors
 
-    @cached_property
-    def matcher(self) -> Reranker:
-        """That of a copy on the first device, in this process, where it has one; loaded when it is first needed."""
-        if not has_matcher(self.copy):
-            raise AttributeError("matcher")
-        matcher: Reranker = self._load_first().matcher
-        return matcher
+    def _head(self) -> Reranker:
+        """The matching head of a copy on the first device, in this process; loaded when it is first needed."""
+        return self._matcher
 
-    def render_pair(self, image: Item, text: Item, style: Style) -> Rendered:
-        """As a copy renders it."""
-        assert isinstance(self.copy, Matching)
-        return self.copy.render_pair(image, text, style)
+    @cached_property
+    def _matcher(self) -> Reranker:
+        matching = self._load_first().capabilities.matching
+        assert matching is not None
+        return matching.head()
 
     def _call(self, name: str, *args: Any) -> Any:
         (result,) = self.workers.submit([(name, args)]).result()
@@ -156,7 +141,7 @@ def _load(
     loader: Loader, card: ModelCard, loading: Loading, adapt: Callable[[Encoder], Encoder] | None
 ) -> Callable[[tuple[str, tuple[Any, ...]]], Any]:
     """What a worker does: load the checkpoint, then answer calls."""
-    encoder: Encoder = loader(card, loading)
+    encoder: Encoder = build(loader, card, loading)
     return _Copy(adapt(encoder) if adapt else encoder)
 
 
@@ -178,9 +163,10 @@ class _Copy:
         self.failed = False
         return result
 
-    def facts(self) -> tuple[ModelCard, int | None, frozenset[str]]:
+    def facts(self) -> tuple[ModelCard, int | None, frozenset[Modality]]:
         """The card as loaded, the batch size, and the modalities that the encoder decodes itself."""
-        return self.encoder.card, self.encoder.batch_size, getattr(self.encoder, "encoded", frozenset())
+        able = self.encoder.capabilities
+        return self.encoder.card, able.batch_size, able.encoded
 
     def embed(self, batch: Sequence[Any]) -> Any:
         """The forward pass."""

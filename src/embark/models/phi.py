@@ -44,6 +44,10 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
 class PhiEncoder(MllmEncoder):
     """Each text between images is tokenised separately, with a beginning token of its own."""
 
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.capabilities = replace(self.capabilities, prepare_many=None)
+
     def prepare(self, contents: Sequence[Content], mode: str) -> Prompt:
         """Tokens and images; a text without an image is cut to the context, as published."""
         ids: list[int] = []

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from embark.models.encoder import Generator, Reranker
+from embark.models.encoder import Capabilities, Generator, Reranker
 from embark.models.loading import Loading
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Media, ModelCard, Rendered, Text
 
@@ -74,6 +74,9 @@ class RecordedGenerator(Generator):
     outputs: dict[str, str]
     known_likelihoods: dict[str, dict[str, tuple[float, int]]]
 
+    def __post_init__(self) -> None:
+        self.capabilities = Capabilities(likelihoods=self._likelihoods)
+
     def render(self, item: Item, prompt: str) -> Rendered:
         """The key of the item in the file."""
         return Rendered((Text(item_key(item)),))
@@ -91,7 +94,7 @@ class RecordedGenerator(Generator):
             )
         return [self.outputs[key] for key in batch]
 
-    def likelihoods(self, batch: Sequence[str], texts: Sequence[str]) -> list[Array]:
+    def _likelihoods(self, batch: Sequence[str], texts: Sequence[str]) -> list[Array]:
         """The log-probabilities of the file."""
         for key in batch:
             known = self.known_likelihoods.get(key, {})

@@ -12,9 +12,10 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from embark.models.encoder import Encoder, render_item
+from embark.models.encoder import Capabilities, Encoder, render_item
 from embark.models.prompts import Prompts
 from embark.types import MODALITIES, Array, EmbarkError, Item, Modality, ModelCard, Part, Rendered, Style, Text
 
@@ -154,27 +155,21 @@ class Unloaded(Encoder):
 
     def __init__(self, card: ModelCard) -> None:
         self.card = card
+        if "templates" in card.options:
+            self.capabilities = Capabilities(render_styled=partial(render_prompt, card))
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         """As the loaded model would, without prompts that only its checkpoint states."""
         if self.card.loader in PROMPTED_LOADERS:
             prompt = Prompts.from_options(self.card.options).prompt(role, instruction)
             return Rendered((Text(prompt), *item.parts) if prompt else item.parts)
-        return render_prompt(self.card, item, role, instruction) if self._has_templates else Rendered(item.parts)
-
-    def render_styled(self, item: Item, role: str, instruction: str | None, style: Style) -> Rendered:
-        """As the loaded model would, with its card's answer to the style."""
-        if not self._has_templates:
-            return self.render(item, role, instruction)
-        return render_prompt(self.card, item, role, instruction, style)
+        if "templates" in self.card.options:
+            return render_prompt(self.card, item, role, instruction)
+        return Rendered(item.parts)
 
     def embed(self, batch: Sequence[Any]) -> Array:
         """Nothing is loaded that could."""
         raise EmbarkError(f"{self.card.name} is not loaded; its card alone embeds nothing.")
-
-    @property
-    def _has_templates(self) -> bool:
-        return "templates" in self.card.options
 
 
 def sketch(card: ModelCard, item: Item, role: str, instruction: str | None, style: Style | None = None) -> str:

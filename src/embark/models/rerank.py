@@ -10,7 +10,7 @@ from embark.models import hub
 from embark.models.cards.rerank import JINA, QWEN3, QWEN3_VL
 from embark.models.chat import Chat, fill_template
 from embark.models.device import compile_module, pad, to_numpy, without_gradients
-from embark.models.encoder import Reranker
+from embark.models.encoder import Capabilities, Reranker
 from embark.models.hf import Tokenizer, load_model, read_weights, two_layers
 from embark.models.loading import Loading, loaded_card
 from embark.models.mllm import QWEN_VL, Prompt
@@ -81,11 +81,14 @@ class CrossEncoder(Reranker):
     model: Any
     tokenizer: Tokenizer
 
+    def __post_init__(self) -> None:
+        self.capabilities = Capabilities(prepare_many=self._prepare_many)
+
     def prepare(self, contents: Sequence[Content], mode: str) -> dict[str, list[int]]:
         """Tokens of the pair, cut to the limit from the longer of the two."""
         return self._tokens(*self._pair(contents, mode))
 
-    def prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> list[dict[str, list[int]]]:
+    def _prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> list[dict[str, list[int]]]:
         """As `prepare` for each pair."""
         pairs = list(map(self._pair, batch, modes))
         queries, documents = map(list, zip(*pairs, strict=True))

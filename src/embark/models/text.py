@@ -16,7 +16,7 @@ import numpy as np
 
 from embark.catalogue import group_values
 from embark.models.device import POOLING, pad, release_weights, to_device, to_numpy, without_gradients
-from embark.models.encoder import Encoder, embed_in_groups, require_tokens
+from embark.models.encoder import Capabilities, Encoder, embed_in_groups, require_tokens
 from embark.models.hf import Tokenizer, check_vocabulary, load_model, quiet
 from embark.models.hub import PICKLED, Checkpoint, fetch_checkpoint, read_json
 from embark.models.loading import Loading, loaded_card, record_loading, with_dim
@@ -272,15 +272,15 @@ class TextEncoder(Prompted):
     tokenizer: Tokenizer
     prompts: Prompts
 
+    def __post_init__(self) -> None:
+        self.capabilities = Capabilities(prepare_many=self._tokens)
+
     def prepare(self, contents: Sequence[Content], mode: str) -> tuple[list[int], int]:
         """(tokens, the number of tokens at the beginning that are not pooled)."""
         return self._tokens([contents], [mode])[0]
 
-    def prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> list[tuple[list[int], int]]:
-        """As `prepare` for each item; all are tokenised together."""
-        return self._tokens(batch, modes)
-
     def _tokens(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> list[tuple[list[int], int]]:
+        """As `prepare` for each item; all are tokenised together."""
         items = [split_prompt(contents, mode) for contents, mode in zip(batch, modes, strict=True)]
         rows = self.tokenizer.many([prompt + join_texts(own) for prompt, own in items])
         prompts = {prompt for prompt, _ in items if prompt and not self.card.options.get("pool_prompt", True)}

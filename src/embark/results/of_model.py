@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from embark.catalogue import UnknownName, listed
-from embark.models import MODELS, find_card, loaders, own_models
+from embark.models import LOADERS, MODELS, find_card, own_models
 from embark.models.encoder import Encoder
 from embark.models.hub import folder_revision
 from embark.results import Results, TaskResult
@@ -55,7 +55,7 @@ def _present_card(model: str | Encoder) -> ModelCard | None:
     if not isinstance(model, str):
         return model.card
     loader, colon, source = model.partition(":")
-    folder = Path(source if colon and loader in loaders() else model).expanduser()
+    folder = Path(source if colon and loader in LOADERS else model).expanduser()
     if model in MODELS or not (folder.is_dir() or "checkpoint" in own_models().get(model, {})):
         return None
     card = find_card(model)

@@ -17,7 +17,7 @@ import numpy as np
 
 from embark.catalogue import counted, listed
 from embark.models import get_model
-from embark.models.encoder import Billed, Encoder, render_item
+from embark.models.encoder import Encoder, render_item
 from embark.results import COMMIT
 from embark.results.table import in_points
 from embark.run.embedded_task import Embedded
@@ -243,7 +243,7 @@ def _tried(change: Callable[[Task], Embedded | None], row: Task) -> tuple[float,
 def _vectors(encoder: Encoder, row: Task, settings: Settings) -> Embedded | None:
     """A task with its vectors; None if more than CHEAP are not stored, or any of a model that costs money."""
     stored = Stored(encoder, settings, embedding=True, show_progress=False)
-    most = 0 if isinstance(encoder, Billed) else CHEAP
+    most = 0 if encoder.capabilities.billed else CHEAP
     if len(stored.plan(encoder, stored.demands(row, encoder)).needs) > most:
         return None
     return stored.task(row)

@@ -13,7 +13,7 @@ from embark.catalogue import check_name
 from embark.engine.ray import RayEngine
 from embark.engine.ray_cluster import Cluster, connect
 from embark.models import Loading
-from embark.models.encoder import Billed, Encoder
+from embark.models.encoder import Encoder
 from embark.planning import Demand
 from embark.protocol import vector_space
 from embark.run.fetching import from_hub
@@ -75,7 +75,7 @@ def cluster_engine(
     cluster: Cluster, model: Model, loading: Loading | None, bench: Workbench, encoder: Encoder
 ) -> RayEngine:
     """The engine of a model on a cluster; `encoder` is the model as this process loaded it, see `loading_here`."""
-    if isinstance(encoder, Billed):
+    if encoder.capabilities.billed:
         raise EmbarkError(f"{encoder.card.name} is asked over the network: a cluster does not make it faster.")
     home = bench.settings if cluster.shared else None
     gpus = encoder.card.gpus if cluster.gpus is None else cluster.gpus

@@ -10,7 +10,7 @@ from embark.catalogue import counted, group_values, listed
 from embark.data.own_tasks import tasks_to_run
 from embark.engine import rates
 from embark.engine.rates import FASTEST, GPUS, SLOWEST, TYPICAL, Assumption, Gpu
-from embark.models import loaders, parameter_count, short_count
+from embark.models import LOADERS, parameter_count, short_count
 from embark.planning import Workload, workload
 from embark.results.table import Exact, Interval, Row, Table, Tabular, applicable, data_frame
 from embark.run.models import Models, model_card, model_name, name_models
@@ -159,7 +159,7 @@ def _sizes(
     for name_or_encoder in name_models(model, settings=settings) if model is not None else ():
         name = model_name(name_or_encoder)
         card = model_card(name_or_encoder, settings)
-        if card and loaders()[card.loader].type == "api":
+        if card and LOADERS[card.loader].type == "api":
             raise EmbarkError(f"{name} is behind an API: a plan without GPUs estimates its price.")
         if not (card and card.parameters):
             raise EmbarkError(f"The number of parameters of {name} is not known: state it (--parameters 8B).")

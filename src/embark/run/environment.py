@@ -13,7 +13,7 @@ from pathlib import Path
 from embark import __version__
 from embark.catalogue import group_values
 from embark.engine.doctor import Finding
-from embark.models import loaders
+from embark.models import LOADERS
 from embark.settings import Settings, cores
 from embark.store.buckets import open_store
 from embark.types import EmbarkError
@@ -87,7 +87,7 @@ def _store(settings: Settings) -> Finding:
 
 def _extras() -> Iterator[Finding]:
     """For each extra of the package: its libraries that are here, or the command that installs them."""
-    families = group_values((loader.extra, name) for name, loader in loaders().items())
+    families = group_values((loader.extra, name) for name, loader in LOADERS.items())
     yield Finding("models", "ok", f"{', '.join(families.pop('', []))}: need nothing more")
     libraries = _libraries()
     for extra in [*families, *(extra for extra in USES if extra not in families)]:

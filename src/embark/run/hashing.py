@@ -10,7 +10,7 @@ from threading import Lock
 
 from embark.data.items import as_items
 from embark.data.lazy_media import Scan
-from embark.models.encoder import Encoder, lane_count, unchanged
+from embark.models.encoder import Encoder, unchanged
 from embark.processes import POSSIBLE, SINGLE_THREADED, NoWorkers, Workers
 from embark.settings import cores
 from embark.types import Dataset, Item
@@ -30,7 +30,7 @@ class HashingProcesses(AbstractContextManager["HashingProcesses"]):
 
     def hash(self, data: Dataset, encoder: Encoder) -> None:
         """Have the hashes of a dataset's media computed, if they are many and threads drive the encoder's device."""
-        if self._possible and lane_count(encoder) > 1:
+        if self._possible and encoder.capabilities.lanes > 1:
             self.scan(side.items for side in data.sides.values())
 
     def scan(self, sides: Iterable[Sequence[Item]]) -> None:

@@ -20,8 +20,8 @@ import numpy as np
 from embark.catalogue import listed
 from embark.engine.report import Report
 from embark.engine.tuning import Tuning
+from embark.models.adapt import encoder_of
 from embark.models.encoder import Encoder
-from embark.models.interop import from_mteb, from_sentence_transformers
 from embark.planning import Demand
 from embark.results.table import Exact, Interval, Noted, Row, Score, Table, p_value, signed_ends, signed_points
 from embark.run.embedded_task import item_columns
@@ -167,18 +167,13 @@ class LiveScoring:
 
 def to_encoder(module: Any, encoder: ToEncoder | None = None) -> Encoder:
     """The encoder of a module: the one that was made for it, or by it; those of known libraries need none."""
-    if encoder is not None:
-        of_module = encoder(module) if callable(encoder) and not hasattr(encoder, "card") else encoder
-        if not hasattr(of_module, "card"):
-            kind = type(of_module).__name__
-            raise EmbarkError(f"encoder=… gave a {kind}, which is no encoder: return embark.encoder(text=…, image=…).")
-        return of_module  # type: ignore[return-value]
-    if hasattr(module, "card"):
-        return module  # type: ignore[no-any-return]
-    if hasattr(module, "mteb_model_meta"):
-        return from_mteb(module, revision=LIVE)
-    if hasattr(module, "encode") and hasattr(module, "max_seq_length"):
-        return from_sentence_transformers(module, revision=LIVE)
+    made = encoder(module) if callable(encoder) and not hasattr(encoder, "card") else encoder
+    own = encoder_of(module if made is None else made, LIVE)
+    if own is not None:
+        return own
+    if made is not None:
+        kind = type(made).__name__
+        raise EmbarkError(f"encoder=… gave a {kind}, which is no encoder: return embark.encoder(text=…, image=…).")
     raise EmbarkError(
         f"A {type(module).__name__} embeds nothing by itself. Give the monitor an encoder of it: "
         "encoder=lambda module: embark.encoder(text=…, image=…, revision='live')."

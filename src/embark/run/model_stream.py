@@ -28,7 +28,7 @@ from embark.engine.activity import Activity
 from embark.engine.local import Embedding
 from embark.engine.report import Report
 from embark.engine.self_check import Inconsistent
-from embark.models.encoder import Billed, Encoder, lane_count
+from embark.models.encoder import Encoder
 from embark.planning import Count, Demand, Plan, reading_order
 from embark.protocol import encoder_fingerprint, fingerprint_of
 from embark.results import CannotSave, TaskResult
@@ -113,7 +113,7 @@ class ModelStream:
                     unfinished: deque[Future[None]] = deque()
                     while wave := self._next_wave():
                         finish = self._begin(wave)
-                        if lane_count(self.encoder) == 1:  # there are no batches left to wait for
+                        if self.encoder.capabilities.lanes == 1:  # there are no batches left to wait for
                             self._conclude(wave, finish)
                             continue
                         unfinished.append(finisher.submit(self._conclude, wave, finish))
@@ -286,7 +286,7 @@ class ModelStream:
         except Inconsistent:
             raise
         except Exception as error:
-            if isinstance(self.encoder, Billed):
+            if self.encoder.capabilities.billed:
                 self._remember(error, wave)
                 self.failures += 1
         return None
@@ -299,7 +299,7 @@ class ModelStream:
     @property
     def _given_up(self) -> bool:
         """Whether the model failed so often that it is not tried again; one that costs money is not, after once."""
-        return self.failures >= (1 if isinstance(self.encoder, Billed) else GIVE_UP)
+        return self.failures >= (1 if self.encoder.capabilities.billed else GIVE_UP)
 
     def _embed_singly(self, wave: list[Opened], planned: Plan) -> Report:
         """Embed task by task, so that a failure costs only the tasks that need what failed."""

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from embark.models import LOADERS, MODELS, Loading, find_card, get_model, known_models, own_models
-from embark.models.encoder import CUDA_PIXELS, Encoder, Tower, Towers, cuda_pixels, prepare_many
+from embark.models.adapt import as_encoder
+from embark.models.encoder import CUDA_PIXELS, Encoder, Tower, Towers, cuda_pixels
 from embark.protocol import vector_space
 from embark.results.of_model import results_card
 from embark.settings import Settings, load_settings
 from embark.store.buckets import open_store
-from embark.types import Array, Content, EmbarkError, ModelCard
+from embark.types import Array, EmbarkError, ModelCard
 
 logger = logging.getLogger("embark")
 DEFAULT_MODELS = ("embark/pocket", "embark/handmade", "embark/random")
@@ -135,18 +136,6 @@ def renamed(encoder: Encoder, name: str) -> Encoder:
     return other
 
 
-def as_encoder(model: Any) -> Encoder:
-    """A live model as an encoder: one that has a card and `embed`, a SentenceTransformer, or an mteb encoder."""
-    if hasattr(model, "card") and hasattr(model, "embed"):
-        methods = ("render", "prepare", "prepare_many")
-        return model if all(hasattr(model, method) for method in methods) else _Completed(model)
-    from embark.models import interop
-
-    if hasattr(model, "mteb_model_meta"):
-        return interop.from_mteb(model)
-    if hasattr(model, "encode") and hasattr(model, "max_seq_length"):
-        return interop.from_sentence_transformers(model)
-    raise EmbarkError(f"{model!r} is no model: give a name or an encoder (embark.encoder wraps functions).")
 
 
 def _named(models: Sequence[str | Encoder | ModelCard], names: Sequence[str]) -> list[Model]:
@@ -182,9 +171,10 @@ def _load_again(card: ModelCard, loading: Loading) -> Encoder:
     plain = name.removesuffix(f" ({card.dtype})")
     if plain != name and loading.dtype is None:
         loading = replace(loading, dtype=card.dtype)
+    ours = LOADERS.own  # those of plug-ins may do anything with the place
     if plain in MODELS:
         source = plain
-    elif card.loader not in LOADERS or LOADERS[card.loader].type == "api" or not card.source or "://" in card.source:
+    elif card.loader not in ours or LOADERS[card.loader].type == "api" or not card.source or "://" in card.source:
         _cannot_load(card, "embark does not know where it is from")
     else:
         source = f"{card.loader}:{card.source}" if ":" in plain else card.source
@@ -213,23 +203,3 @@ class StoredOnly(Towers):
             raise EmbarkError(f"{card.name} is made of functions, which only Python has: give the encoder itself.")
 
         super().__init__(card, {kind: Tower(embed) for kind in card.modalities})
-
-
-class _Completed(Encoder):
-    """An encoder that leaves out `render`, `prepare` or `prepare_many`, with the usual ones."""
-
-    def __init__(self, model: Any) -> None:
-        self.model = model
-        self.card = model.card
-        self.batch_size = getattr(model, "batch_size", None)
-        if hasattr(model, "render"):
-            self.render = model.render  # type: ignore[method-assign]
-
-    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
-        return self.model.prepare(contents, mode) if hasattr(self.model, "prepare") else contents
-
-    def prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> Sequence[Any]:
-        return prepare_many(self.model, batch, modes) if hasattr(self.model, "prepare") else batch
-
-    def embed(self, batch: Sequence[Any]) -> Any:
-        return self.model.embed(batch)

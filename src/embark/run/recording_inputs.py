@@ -86,7 +86,7 @@ def export_inputs(
     if stage == "rerank":
         if model is None:
             raise EmbarkError("Name the model whose best documents are re-ranked (-m).")
-        encoder = load_model(model, loading, settings) if isinstance(model, str) else model
+        encoder = load_model(model, loading, settings)
         unlabeled = Unlabeled(settings, show_progress=show_progress)
         before = replace(stages or Stages(), rerank=_Unnamed(), depth=depth)
         lines = _pairs(_PairCollector(before, loading or Loading(), unlabeled), encoder, rows, root)

@@ -23,7 +23,8 @@ from embark.data.items import key
 from embark.evaluators.pairs import PairScores
 from embark.evaluators.rerank import Reranked, shortlist
 from embark.models import Loading, get_generator, get_reranker
-from embark.models.encoder import AnswerScorer, Encoder, Generator, Interrupted, Reranker
+from embark.models.adapt import as_generator, as_reranker
+from embark.models.encoder import Encoder, Generator, Interrupted, Likelihoods, Reranker, prepare_many
 from embark.planning import Demand, Need
 from embark.protocol import fingerprint_of, vector_space
 from embark.run.workbench import ModelAsEncoder, Workbench, incompatibility, with_variants
@@ -109,12 +110,14 @@ class StagedWorkbench(Workbench):
         self.prompts = prompts() | self.own_prompts
         options = {**vars(loading), "settings": bench.settings}
         self.generators: dict[str, Generator] = {
-            stage: get_generator(model, **options) if isinstance(model, str) else model
+            stage: get_generator(model, **options) if isinstance(model, str) else as_generator(model)
             for stage, model in (("rewrite", stages.rewrite), ("caption", stages.caption))
             if model is not None
         }
         reranker = stages.rerank
-        self.reranker = get_reranker(reranker, **options) if isinstance(reranker, str) else reranker
+        if isinstance(reranker, str):
+            reranker = get_reranker(reranker, **options)
+        self.reranker = None if reranker is None else as_reranker(reranker)
         self._plain_rows: dict[str, Task] = {}  # as they are read
 
     # ── what rows and results are called ─────────────────────────────────────────────────────────────────────────────
@@ -249,12 +252,13 @@ def text_likelihoods(
 
     The columns are log-probabilities and numbers of tokens (0: not known); None where an item would not decode.
     """
-    if not isinstance(model, AnswerScorer):
+    likelihoods = model.capabilities.likelihoods
+    if likelihoods is None:
         raise EmbarkError(
             f"{model.card.name} does not tell how likely a given text is as its answer. Local models do, and recorded "
             'files with "likelihoods"; servers tell it of their own texts alone: match their answers (--by answer).'
         )
-    scorer = _AnswerScorerAsEncoder(model, texts)
+    scorer = _AnswerScorerAsEncoder(model, likelihoods, texts)
     space = vector_space(scorer.card)
     keys = {item: key(space, scorer.render(item, "likelihood", prompt)) for item in dict.fromkeys(items)}
     needs = [Need(own, item, "likelihood", prompt, 0, row) for row, (item, own) in enumerate(keys.items())]
@@ -265,11 +269,13 @@ def text_likelihoods(
 class _AnswerScorerAsEncoder(ModelAsEncoder):
     """The likelihoods of texts are a matrix in a space of their own; what the texts are is part of the key."""
 
-    def __init__(self, model: Generator, texts: Sequence[str]) -> None:
+    def __init__(self, model: Generator, likelihoods: Likelihoods, texts: Sequence[str]) -> None:
         super().__init__(model)
+        self._likelihoods = likelihoods
         self.card = replace(model.card, dim=2, stored="float32")
         self.texts = tuple(texts)
         self.hash = hashlib.sha256(json.dumps(self.texts).encode()).hexdigest()
+        self.capabilities = replace(model.capabilities, prepare_many=self._prepare_many, preparation=None)
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         rendered: Rendered = self.model.render(item, instruction or "")
@@ -278,11 +284,11 @@ class _AnswerScorerAsEncoder(ModelAsEncoder):
     def prepare(self, contents: Sequence[Content], mode: str) -> Any:
         return super().prepare(contents, mode.rpartition("|")[0])
 
-    def prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> Sequence[Any]:
-        return super().prepare_many(batch, [mode.rpartition("|")[0] for mode in modes])
+    def _prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> Sequence[Any]:
+        return prepare_many(self.model, batch, [mode.rpartition("|")[0] for mode in modes])
 
     def embed(self, batch: Sequence[Any]) -> list[Array]:
-        return [np.asarray(of_item, np.float32) for of_item in self.model.likelihoods(batch, self.texts)]
+        return [np.asarray(of_item, np.float32) for of_item in self._likelihoods(batch, self.texts)]
 
 
 class _GeneratorAsEncoder(ModelAsEncoder):

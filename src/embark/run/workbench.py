@@ -29,7 +29,7 @@ from embark.engine.ray import RayEngine
 from embark.engine.report import Report
 from embark.engine.tuning import Tuning
 from embark.evaluators.pairs import PairScores
-from embark.models.encoder import Encoder, Generator, Reranker, has_matcher, prepare_many
+from embark.models.encoder import Encoder, Generator, Reranker
 from embark.planning import Demand, Need, Plan, plan, task_demand
 from embark.protocol import vector_space
 from embark.run.fetching import from_hub
@@ -212,15 +212,16 @@ class Workbench:
             return vectors
         style = demand.task.style
         assert style is not None
-        if not has_matcher(encoder):
+        matching = encoder.capabilities.matching
+        if matching is None:
             raise EmbarkError(
                 f"{encoder.card.name} has no head that scores pairs, which its card names for {style.name}."
             )
 
         def render(image: Item, text: Item) -> Rendered:
-            return encoder.render_pair(image, text, style)
+            return matching.render_pair(image, text, style)
 
-        return {**vectors, "pairs": PairScores(self.scores_of_samples(encoder.matcher, demand, render), added=True)}
+        return {**vectors, "pairs": PairScores(self.scores_of_samples(matching.head(), demand, render), added=True)}
 
     def needs_model(self, card: ModelCard, demand: Demand) -> bool:
         """Whether a demand is scored by more than its vectors: by the model's own head, where its style wants that."""
@@ -320,12 +321,10 @@ class ModelAsEncoder(Encoder):
     def __init__(self, model: Reranker | Generator) -> None:
         self.model: Any = model
         self.card = model.card
+        self.capabilities = model.capabilities
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Any:
         return self.model.prepare(contents, mode)
-
-    def prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> Sequence[Any]:
-        return prepare_many(self.model, batch, modes)
 
 
 class _RerankerAsEncoder(ModelAsEncoder):

@@ -11,10 +11,11 @@ when it is made.
 """
 
 from embark.seams.evaluator import AT_K, BASE_VERSION, COMMON_PARAMS, STATISTICS, Evaluator, Params
+from embark.seams.loader import Loader
 from embark.seams.reader import Files, Read, Reader
 from embark.seams.rule import Average, Rule, SecondAxis, Subtotal
 
 __all__ = [
-    "AT_K", "BASE_VERSION", "COMMON_PARAMS", "STATISTICS", "Average", "Evaluator", "Files", "Params", "Read", "Reader",
-    "Rule", "SecondAxis", "Subtotal",
+    "AT_K", "BASE_VERSION", "COMMON_PARAMS", "STATISTICS", "Average", "Evaluator", "Files", "Loader", "Params", "Read",
+    "Reader", "Rule", "SecondAxis", "Subtotal",
 ]  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 
 from embark.boards.contamination import shares
 from embark.boards.facts import card_facts
-from embark.models import loaders
+from embark.models import LOADERS
 from embark.types import ModelCard
 
 
@@ -21,7 +21,7 @@ def model_data(cards: Mapping[str, ModelCard | None], speeds: Mapping[str, float
 
 
 def _row(name: str, card: ModelCard | None, seconds: float | None) -> dict[str, Any]:
-    loader = loaders().get(card.loader) if card else None
+    loader = LOADERS.get(card.loader) if card else None
     kind = loader.type if loader else ""
     return {
         "name": name,

@@ -13,6 +13,7 @@ import numpy as np
 
 from embark.catalogue import check_name, listed
 from embark.models import Loading, get_generator
+from embark.models.adapt import as_generator
 from embark.models.encoder import Generator
 from embark.results.drawing import PAGE
 from embark.results.table import Row, Score, Table, applicable, points, short
@@ -62,7 +63,7 @@ def answers(
         raise EmbarkError(f"Answers need zero-shot tasks; chosen were {listed(others)}.")
     options = {**vars(loading or Loading()), "settings": settings}
     models = [model] if isinstance(model, str) or not isinstance(model, Sequence) else model
-    generators = [get_generator(name, **options) if isinstance(name, str) else name for name in models]
+    generators = [get_generator(name, **options) if isinstance(name, str) else as_generator(name) for name in models]
     parts = tuple(answered(bench, generator, row, question, by) for generator in generators for row in zeroshot)
     return Answers(question, by, parts, notes=(f"left out, no zero-shot tasks: {listed(others)}",) if others else ())
 

@@ -88,7 +88,7 @@ def diagnose_ark(
     if others := [row.name for row in rows if row.evaluator != "retrieval"]:
         raise EmbarkError(f"ARK's tables are of retrieval, which is not what {listed(others)} ask for: leave them out.")
     loading = loading or Loading()
-    encoder = load_model(model, loading, settings) if isinstance(model, str) else model
+    encoder = load_model(model, loading, settings)
     options = {**vars(loading), "settings": settings}
     captioner = get_generator(captions, **options) if isinstance(captions, str) else captions
     rewriter = get_generator(rewrite, **options) if isinstance(rewrite, str) else rewrite
