@@ -94,7 +94,7 @@ def test_a_short_text_that_is_delayed_is_not_called_filled_up(texts: Path) -> No
 
     def embed(values: list[str]) -> Array:
         compute(values)
-        time.sleep(0.3 * (len(values) == 1 and len(values[0]) < 100))
+        time.sleep(0.4 * (len(values) == 1 and len(values[0]) < 100))
         return np.asarray(sound(values))
 
     def by_the_files(values: Sequence[str], role: str) -> Array:
@@ -107,8 +107,8 @@ def test_a_short_text_that_is_delayed_is_not_called_filled_up(texts: Path) -> No
 
 
 def compute(values: Sequence[str]) -> None:
-    """Work of the processor in proportion to the texts: 20 µs a character."""
-    end = time.process_time() + 2e-5 * sum(map(len, values))
+    """Work of the processor: 20 ms, and 10 µs a character."""
+    end = time.process_time() + 2e-2 + 1e-5 * sum(map(len, values))
     while time.process_time() < end:
         pass
 
