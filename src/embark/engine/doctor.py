@@ -449,13 +449,14 @@ def _seconds(call: Callable[[], Any]) -> float:
 
     A call that takes hardly any of the processor's waits for a server: there the clock counts.
     """
-    times = []
+    by_clock: list[float] = []
+    of_processor: list[float] = []
     for _ in range(TRIALS):
         start = time.perf_counter(), time.process_time()
         call()
-        times.append((time.perf_counter() - start[0], time.process_time() - start[1]))
-    by_clock, of_processor = map(min, zip(*times, strict=True))
-    return of_processor if of_processor > by_clock / 50 else by_clock
+        by_clock.append(time.perf_counter() - start[0])
+        of_processor.append(time.process_time() - start[1])
+    return min(of_processor) if min(of_processor) > min(by_clock) / 50 else min(by_clock)
 
 
 # ── embedding ────────────────────────────────────────────────────────────────────────────────────────────────────────
