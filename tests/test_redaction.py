@@ -32,6 +32,10 @@ PRIVATE = Private(
     ("text", "shown"),
     [
         (f"{HOME}/My Data/cap.csv has no row", "cap.csv has no row"),
+        (f"{HOME}/My Old Photos 2023/Client X/a.png is damaged", "a.png is damaged"),
+        (f"Row 1 of {HOME}/Photos (2023)/Client X/a.csv: no", "Row 1 of a.csv: no"),
+        ("/Volumes/My Passport for Mac/Client X/a.png, b", "a.png, b"),
+        (f"{HOME}/a.csv has no text/label column", "a.csv has no text/label column"),
         (f"{HOME}/scores/a__b/1/T.json is damaged.", "T.json is damaged."),
         (f"see {HOME}, {HOME}/scores and /tmp", "see ~, results and tmp"),
         ("at /home/bob and /Users/eve.", "at ~ and ~."),

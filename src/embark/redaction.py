@@ -53,7 +53,9 @@ PRIVATE_NAMES = (".local", ".internal", ".lan", ".corp", ".intranet", ".localdom
 
 END = r"\s'\"`<>|*?;,()\[\]{}…“”‘’«»"  # characters that end a path that is not in quotes
 WORD = rf"[^/\\{END}]+"
-STEP = rf"{WORD}(?: {WORD})?"  # a folder's name may have a space, as long as a slash follows
+FIRST = rf"{WORD}(?: {WORD})?"  # a folder's name may have spaces, as long as a slash follows
+UNENDED = r"(?<![.]\w\w)(?<![.]\w{3})(?<![.]\w{4})"  # behind the ending of a file, a space ends a path
+STEP = rf"{WORD}(?:{UNENDED} (?:{WORD}|\([^()/\\\n]{{1,40}}\))){{0,4}}"  # of folders further in: several, and (2023)
 TAIL = rf"(?:[/\\](?:{STEP}[/\\])*(?:{WORD})?)?"
 QUOTED = re.compile(
     r"(?P<quote>['\"`“‘])(?P<path>(?:~|[.]{1,2}|[A-Za-z]:|\\\\[\w.$-]+)?[/\\][^'\"`“”‘’<>\n]*?)(?=['\"`”’])"
@@ -61,7 +63,7 @@ QUOTED = re.compile(
 PATHS = re.compile(
     rf"(?<![\w\\])[A-Za-z]:(?:\\+(?:{STEP}\\+)*{WORD}|/(?!/)(?:{STEP}/)*{WORD})"  # Windows
     rf"|(?<![\w\\])\\\\[\w.$-]+\\(?:{STEP}\\)*{WORD}|(?<![\w:/\\])//[\w.$-]+/(?:{STEP}/)*{WORD}"  # shares
-    rf"|(?<![\w/.+~\]}}*%\\-])(?<!base64,)(?!/\w+/\d+\b(?![/.\w-]))(?:~\w*|[.]{{1,2}}|/{STEP})/(?:{STEP}/)*(?:{WORD})?"
+    rf"|(?<![\w/.+~\]}}*%\\-])(?<!base64,)(?!/\w+/\d+\b(?![/.\w-]))(?:~\w*|[.]{{1,2}}|/{FIRST})/(?:{STEP}/)*(?:{WORD})?"
 )
 URLS = re.compile(r"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s'\"`<>|“”‘’«»…]+")
 HOSTS = re.compile(
