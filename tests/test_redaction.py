@@ -32,6 +32,10 @@ PRIVATE = Private(
     ("text", "shown"),
     [
         (f"{HOME}/My Data/cap.csv has no row", "cap.csv has no row"),
+        (f"{HOME}/My Old Photos 2023/Client X/a.png is damaged", "a.png is damaged"),
+        (f"Row 1 of {HOME}/Photos (2023)/Client X/a.csv: no", "Row 1 of a.csv: no"),
+        ("/Volumes/My Passport for Mac/Client X/a.png, b", "a.png, b"),
+        (f"{HOME}/a.csv has no text/label column", "a.csv has no text/label column"),
         (f"{HOME}/scores/a__b/1/T.json is damaged.", "T.json is damaged."),
         (f"see {HOME}, {HOME}/scores and /tmp", "see ~, results and tmp"),
         ("at /home/bob and /Users/eve.", "at ~ and ~."),
@@ -46,6 +50,9 @@ PRIVATE = Private(
         ("jdoe77@gpu-box-7 said no; JDOE77's job", "a user@a host said no; a user's job"),
         ("the job on gpu-box-7.site.edu", "the job on a host"),
         ("key s3cret-value-1, hf_abcdefghijklmnopqrstu", "key …, …"),
+        (f"pa-{'aZ3_' * 11} jina_{'0f' * 16}{'aZ3k' * 7} github_pat_{'aZ3k' * 6} glpat-{'aZ3-' * 5}", "… … … …"),
+        (f"AIza{'aZ3kQ' * 7} or Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.SflKxwRJSMeKKF2QT4", "… or Bearer …"),
+        ("[fd12:3456::1]:29500 and fe80::1%eth0, fd00::", "a private address and a private address, a private address"),
         ("node 10.0.0.5 and 192.168.1.4:8080", "node a private address and a private address:8080"),
         ("/tmp/torchinductor_jdoe77", "torchinductor_user"),
     ],
@@ -62,6 +69,7 @@ def test_what_tells_of_a_machine_is_removed(text: str, shown: str) -> None:
         "test split of a task; contest, latest, localhost", "test/tiny and jdoe77/model stay as models",
         "https://huggingface.co/datasets/a/b/resolve/main/x.parquet", "https://arxiv.org/abs/2401.00001?x=y#s",
         r"$\frac{a}{b}$ \alpha/\beta", "curand 10.3.5.147, torch 2.13.0", "a /s b / c //", "ratio -1/2 +3/4", "",
+        "at 12:30:05, cafe:1, fd12:3, a::b, jina_embeddings_v5_omni_nano_retrieval_of_texts, pa-rt-of-speech",
         "results/<org>__<model>/<revision>/T.json", "</td></tr><td>x</td>", "MMEB/ImageNet-1K, VOC2007/v1.1", "(a)/(b)",
     ],
 )  # fmt: skip
@@ -140,7 +148,10 @@ def test_this_machine_is_known_by_its_environment(tmp_path: Path, monkeypatch: p
     assert "kkkkkkk1" in private.secrets
 
 
-@pytest.mark.parametrize("piece", ["a.b-", "a.", "/a a", "'/", "~/", "//a", "\\\\a", "x://", "10.1.2.", f"{HOME}/a b"])
+@pytest.mark.parametrize(
+    "piece",
+    ["a.b-", "a.", "/a a", "'/", "~/", "//a", "\\\\a", "x://", "10.1.2.", "fd12:", "eyJ-", "pa-a.", f"{HOME}/a b"],
+)
 def test_long_texts_take_time_in_proportion(piece: str) -> None:
     """No pattern looks at a text again from each of its places: this would take minutes."""
     redacted(piece * 40_000, PRIVATE)

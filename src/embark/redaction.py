@@ -44,12 +44,18 @@ COMMON = frozenset({
 })  # fmt: skip
 KEYED = re.compile(r"TOKEN|SECRET|PASSW|KEY$|CREDENTIAL|SIGNATURE|^SIG$|^AUTH", re.IGNORECASE)  # of variables, queries
 SHORTEST_KEY = 8  # characters of a variable's value that is taken for a key
-KEYS = re.compile(r"\b(?:hf_[A-Za-z0-9]{16,}|sk-[\w-]{16,}|gh[pousr]_\w{20,}|AKIA[0-9A-Z]{16}|xox[abp]-[\w-]{10,})")
+KEYS = re.compile(
+    r"\b(?:hf_[A-Za-z0-9]{16,}|sk-[\w-]{16,}|pa-[\w-]{40,}|jina_[0-9a-f]{32}\w{16,}"  # the hub, providers of models
+    r"|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|A(?:KIA|SIA)[0-9A-Z]{16}|AIza[\w-]{35}|xox[abp]-[\w-]{10,}"
+    r"|eyJ[\w-]{10,500}+[.]eyJ[\w-]{10,}[.][\w-]{10,})"  # a signed token (JWT)
+)
 PRIVATE_NAMES = (".local", ".internal", ".lan", ".corp", ".intranet", ".localdomain", ".home.arpa", ".localhost")
 
 END = r"\s'\"`<>|*?;,()\[\]{}…“”‘’«»"  # characters that end a path that is not in quotes
 WORD = rf"[^/\\{END}]+"
-STEP = rf"{WORD}(?: {WORD})?"  # a folder's name may have a space, as long as a slash follows
+FIRST = rf"{WORD}(?: {WORD})?"  # a folder's name may have spaces, as long as a slash follows
+UNENDED = r"(?<![.]\w\w)(?<![.]\w{3})(?<![.]\w{4})"  # behind the ending of a file, a space ends a path
+STEP = rf"{WORD}(?:{UNENDED} (?:{WORD}|\([^()/\\\n]{{1,40}}\))){{0,4}}"  # of folders further in: several, and (2023)
 TAIL = rf"(?:[/\\](?:{STEP}[/\\])*(?:{WORD})?)?"
 QUOTED = re.compile(
     r"(?P<quote>['\"`“‘])(?P<path>(?:~|[.]{1,2}|[A-Za-z]:|\\\\[\w.$-]+)?[/\\][^'\"`“”‘’<>\n]*?)(?=['\"`”’])"
@@ -57,19 +63,22 @@ QUOTED = re.compile(
 PATHS = re.compile(
     rf"(?<![\w\\])[A-Za-z]:(?:\\+(?:{STEP}\\+)*{WORD}|/(?!/)(?:{STEP}/)*{WORD})"  # Windows
     rf"|(?<![\w\\])\\\\[\w.$-]+\\(?:{STEP}\\)*{WORD}|(?<![\w:/\\])//[\w.$-]+/(?:{STEP}/)*{WORD}"  # shares
-    rf"|(?<![\w/.+~\]}}*%\\-])(?<!base64,)(?!/\w+/\d+\b(?![/.\w-]))(?:~\w*|[.]{{1,2}}|/{STEP})/(?:{STEP}/)*(?:{WORD})?"
+    rf"|(?<![\w/.+~\]}}*%\\-])(?<!base64,)(?!/\w+/\d+\b(?![/.\w-]))(?:~\w*|[.]{{1,2}}|/{FIRST})/(?:{STEP}/)*(?:{WORD})?"
 )
 URLS = re.compile(r"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s'\"`<>|“”‘’«»…]+")
 HOSTS = re.compile(
     rf"(?<![\w./@-])(?:[\w-]+\.)+(?:{'|'.join(name[1:].replace('.', '[.]') for name in PRIVATE_NAMES)})\b(?![\w/.-]*/)"
     r"|(?<![\w.=-])(?:192[.]168|172[.](?:1[6-9]|2\d|3[01])|169[.]254)[.]\d{1,3}[.]\d{1,3}(?![\w.]*\w)"
     r"|(?<![\w.=-])(?:10|127)(?:[.]\d{1,3}){3}:\d+"  # without a port it may be the version of a library
+    r"|(?<![\w:.])\[?(?:f[cd][0-9A-Fa-f]{2}|fe[89ab][0-9A-Fa-f]):(?:[0-9A-Fa-f]{0,4}:)+[0-9A-Fa-f]{0,4}"  # IPv6
+    r"(?:%\w+)?(?:\]:\d+|\])?"
     r"|(?:(?<=node )|(?<=host )|(?<=at )|(?<=from )|(?<=to )|(?<=on ))(?:10|127)(?:[.]\d{1,3}){3}(?![\w.]*\w)"
 )
 BETWEEN = re.compile(">([^<>]+)<")
 HOMES = re.compile(r"(?:/home|/Users|[A-Za-z]:[/\\]Users)[/\\][^/\\]+")
 DEEP = re.compile(r"[^/\\]*[/\\]+[^/\\]+[/\\]")  # a folder in a folder: nothing else is spelled so
-QUICK = re.compile(r"[/\\~@]|\d[.]\d|[.][a-z]")  # texts without any of these have neither paths nor addresses
+# Texts without any of these have neither paths nor addresses.
+QUICK = re.compile(r"[/\\~@]|\d[.]\d|[.][a-z]|[0-9A-Fa-f]::?[0-9A-Fa-f]")
 
 
 class Content(str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -83,6 +84,33 @@ def test_prompts_of_the_files_are_met(texts: Path, tmp_path: Path) -> None:
         "texts of the role document have no prompt; the files say the prompt 'passage: '.",
         "texts of the role query have no prompt; the files say the prompt 'query: '.",
     }
+
+
+def test_a_short_text_that_is_delayed_is_not_called_filled_up(texts: Path) -> None:
+    """By other processes of a busy machine, here by sleep: the model's work is in proportion to its texts."""
+    sound = Wrapper().encoder(texts).towers["text"].embed  # type: ignore[attr-defined]
+    loading = Loading("cpu")
+    stated = stated_vectors(fetch_checkpoint(find_card(str(texts)), loading), loading)
+
+    def embed(values: list[str]) -> Array:
+        compute(values)
+        time.sleep(0.4 * (len(values) == 1 and len(values[0]) < 100))
+        return np.asarray(sound(values))
+
+    def by_the_files(values: Sequence[str], role: str) -> Array:
+        compute(values)
+        return stated.embed(values, role)
+
+    model = embark.encoder(text=embed, revision="1")
+    findings = check_files(model, lambda: replace(stated, embed=by_the_files))
+    assert [(finding.check, finding.verdict) for finding in findings] == [("text: files", "ok")]
+
+
+def compute(values: Sequence[str]) -> None:
+    """Work of the processor: 20 ms, and 10 µs a character."""
+    end = time.process_time() + 2e-2 + 1e-5 * sum(map(len, values))
+    while time.process_time() < end:
+        pass
 
 
 def test_what_a_card_states_comes_before_the_files(texts: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import wave
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,11 @@ SIDE = 160  # pixels of the longer side of a picture
 FRAME = 96  # … and of a film's frame
 FRAMES = 6  # of a film, side by side in one picture
 SMALL = 16_000  # bytes of a picture that is taken as it is
-METADATA = (b"eXIf", b"tEXt", b"iTXt", b"zTXt", b"EXIF", b"XMP ")  # of PNG and WebP: may tell more than pixels do
+PNG, WEBP = b"\x89PNG\r\n\x1a\n", b"WEBP"
+DRAWN = {  # chunks of which a picture is drawn; all others may tell more than pixels do
+    PNG: {b"IHDR", b"PLTE", b"tRNS", b"gAMA", b"cHRM", b"sRGB", b"sBIT", b"bKGD", b"pHYs", b"IDAT", b"IEND"},
+    WEBP: {b"VP8 ", b"VP8L", b"VP8X", b"ALPH"},
+}
 SECONDS = 8  # of a sound
 RATE = 16_000
 WORDS = 600  # characters of a text
@@ -104,11 +109,22 @@ def _thumbnail(media: Media) -> tuple[bytes, str, dict[str, Any]]:
 def _small(media: Media) -> tuple[bytes, str] | None:
     """The bytes of a picture that is small enough as it is, and has nothing but pixels in it; and its ending."""
     [data] = media.read()
-    ending = "png" if data.startswith(b"\x89PNG") else "webp" if data[8:12] == b"WEBP" else ""
-    if not ending or len(data) > SMALL or any(name in data for name in METADATA):
+    kind = PNG if data.startswith(PNG) else WEBP if data[:4] == b"RIFF" and data[8:12] == WEBP else None
+    if kind is None or len(data) > SMALL or not DRAWN[kind].issuperset(_chunks(data, kind)):
         return None
+    ending = "png" if kind == PNG else "webp"
     with Image.open(io.BytesIO(data)) as image:
         return (data, ending) if max(image.size) <= SIDE and getattr(image, "n_frames", 1) == 1 else None
+
+
+def _chunks(data: bytes, kind: bytes) -> Iterator[bytes]:
+    """The names of the chunks of a PNG or a WebP, also of whatever stands behind its end."""
+    start = len(PNG) if kind == PNG else 12
+    while start < len(data):
+        head = data[start : start + 8]
+        yield head[4:] if kind == PNG else head[:4]
+        size = int.from_bytes(head[:4], "big") if kind == PNG else int.from_bytes(head[4:], "little")
+        start += 12 + size if kind == PNG else 8 + size + size % 2  # PNG has a checksum, WebP even places
 
 
 def _fitted(image: Image.Image, side: int) -> Image.Image:
