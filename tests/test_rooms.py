@@ -10,9 +10,9 @@ import embark
 
 ROOT = Path(embark.__file__).parent
 FLOW = (
-    "types", "seams", "escape", "paths", "settings", "redaction", "catalogue", "threads", "interrupts", "allocation",
-    "processes", "http", "plugins", "tasks", "data", "models", "store", "metrics", "evaluators", "planning",
-    "engine", "results", "published", "stats", "run", "boards", "studies", "site", "cli", "__init__",
+    "types", "seams", "escape", "paths", "file_hashes", "settings", "redaction", "catalogue", "threads", "interrupts",
+    "allocation", "processes", "http", "plugins", "tasks", "data", "models", "store", "metrics", "evaluators",
+    "planning", "engine", "results", "published", "stats", "run", "boards", "studies", "site", "cli", "__init__",
 )  # fmt: skip
 APART = (
     {"tasks", "models"}, {"data", "models"}, {"evaluators", "models"}, {"evaluators", "data"}, {"evaluators", "store"},

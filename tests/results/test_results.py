@@ -119,7 +119,7 @@ def test_a_file_that_cannot_be_written_is_named(folder: Results) -> None:
 def test_a_save_that_fails_leaves_the_old_files(folder: Results) -> None:
     before = folder.save(result(), CARD, BOTH)
     with pytest.raises(TypeError, match="has no place in a result file"):
-        folder.save(result(record(counts={"items": object()})), CARD, BOTH)
+        folder.save(result(record(counts={"items": object()})), CARD, [outcomes()])
     assert folder.load("org/model", "r1", "Words") == before
     assert len(list((folder.root / "org__model" / "r1").iterdir())) == 3
 
@@ -166,7 +166,15 @@ def test_a_damaged_file_is_set_aside_and_named(folder: Results, content: bytes) 
     assert len(folder.notes) == 1
 
 
-@pytest.mark.parametrize("foreign", ['{"task_name": "Words", "scores": {}}', "[]", "3", "null", '"embark"'])
+@pytest.mark.parametrize("content", ["[]", "3", "null", '"embark"'])
+def test_a_file_that_is_no_table_is_named(folder: Results, content: str) -> None:
+    ours = folder.save(result(), CARD, BOTH)
+    (folder.root / "org__model" / "r1" / "Theirs.json").write_text(content)
+    assert list(folder.all()) == [ours]
+    assert "Theirs.json is damaged (its content must be a table of fields" in folder.notes[0]
+
+
+@pytest.mark.parametrize("foreign", ['{"task_name": "Words", "scores": {}}', '{"scores": {"test": [{}, 3]}}', "{}"])
 def test_files_of_others_are_passed_over(folder: Results, foreign: str) -> None:
     ours = folder.save(result(), CARD, BOTH)
     (folder.root / "org__model" / "r1" / "Theirs.json").write_text(foreign)

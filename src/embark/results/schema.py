@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from embark.catalogue import group_values
@@ -236,6 +237,12 @@ def _record_in(entry: Value, names: Mapping[str, str], split: str, format: int) 
     fingerprint = "protocol" if format == 1 else "fingerprint"
     ours = fields[OURS].record((*OF_RECORD, fingerprint))
     measures = {name: value for name, value in fields.items() if name not in (*ENTRY, OURS)}
+    counts = ours["counts"].table(Value.count)
+    if counts.get(SAMPLED) == 0:
+        ours["counts"].wrong("of a sample from some items")
+    loaded = ours["loaded"].fields()
+    if "stages" in loaded:
+        loaded["stages"].fields().get("row", Value("")).text()
     return Record(
         **names,
         split=split,
@@ -249,10 +256,10 @@ def _record_in(entry: Value, names: Mapping[str, str], split: str, format: int) 
         encoder=ours["encoder"].name(),
         statistic=ours["statistic"].text(),
         run=ours["run"].text(),
-        counts=ours["counts"].table(Value.count),
+        counts=counts,
         timings=ours["timings"].table(Value.amount),
         versions=ours["versions"].table(Value.text),
-        loaded={name: value.plain() for name, value in ours["loaded"].fields().items()},
+        loaded={name: value.plain() for name, value in loaded.items()},
         warnings=ours["warnings"].texts(),
     )
 
@@ -476,10 +483,9 @@ def _require_rows(table: pa.Table, result: TaskResult) -> None:
     for name in (*KEYS, "content"):
         if name in table.column_names and table[name].null_count:
             raise Malformed(f"column '{name}' has empty cells")
-    pairs = table.select(["split", "subset"]).group_by(["split", "subset"], use_threads=False).aggregate([])
-    if {*zip(pairs["split"].to_pylist(), pairs["subset"].to_pylist(), strict=True)} != {
-        (record.split, record.subset) for record in result.records
-    }:
+    columns = [table[name].cast(pa.large_string()) for name in KEYS[:2]]
+    pairs = pc.unique(pc.binary_join_element_wise(*columns, "\0"))  # group_by would load pyarrow's scanner
+    if {*pairs.to_pylist()} != {f"{record.split}\0{record.subset}" for record in result.records}:
         raise Malformed("its splits and subsets are not those of the scores")
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from embark.results import Damaged, TaskResult
 from embark.stats.shared import Evidence, ItemNumbers, Observations, Part, interval_of
-from embark.stats.statistics import STATISTICS, Outcomes, Pushes, pushes, run_columns
-from embark.types import EmbarkError
+from embark.stats.statistics import STATISTICS, Outcomes, Pushes, columns_of, pushes, run_columns
+from embark.types import Array, EmbarkError
 
 KEYS = ("split", "subset", "id")
 NAMES = ("id", "content", "partner", "partner_content", "right")  # columns that tell which items a row stands on
@@ -32,6 +32,7 @@ def parts_of(result: TaskResult, numbers: ItemNumbers) -> Parts:
     except (EmbarkError, OSError, ValueError, KeyError):  # pyarrow's errors for a damaged or foreign file among them
         raise NotComparable("the outcomes of its items are not on disk, or cannot be read") from None
     statistic = statistic_of(result, columns)
+    require_outcomes(statistic, result.metric, columns)
     # Rows of a part follow each other, since they are sorted.
     starts = np.flatnonzero(np.append(True, (split[1:] != split[:-1]) | (subset[1:] != subset[:-1]))[: len(split)])
     parts: Parts = {}
@@ -61,6 +62,18 @@ def statistic_of(result: TaskResult, columns: Outcomes) -> str:
     if not names and metric not in columns:
         raise NotComparable(f"its items have no outcome that {metric} could be computed from")
     return names[0] if names else "mean"
+
+
+def require_outcomes(statistic: str, metric: str, columns: Outcomes) -> None:
+    """Raise `NotComparable` unless a statistic can be computed from the columns of outcomes."""
+    needed = columns_of(statistic, metric, columns)
+    if not needed or any(name not in columns or not _is_usable(columns[name]) for name in needed):
+        raise NotComparable(f"its items have no outcomes that {metric} could be computed from")
+
+
+def _is_usable(column: Array) -> bool:
+    """Whether a column has no infinite number, and no empty cell where it has texts."""
+    return None not in column if column.dtype == object else not np.isinf(column).any()
 
 
 class Reading(NamedTuple):
