@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 import embark
 from embark.cli import app
 from embark.results import META, Results
+from embark.results.schema import result_bytes
 from embark.types import EmbarkError
 from local_server import LocalServer, QuietHandler
 

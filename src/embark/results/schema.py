@@ -484,7 +484,8 @@ def _require_rows(table: pa.Table, result: TaskResult) -> None:
         if name in table.column_names and table[name].null_count:
             raise Malformed(f"column '{name}' has empty cells")
     columns = [table[name].cast(pa.large_string()) for name in KEYS[:2]]
-    pairs = pc.unique(pc.binary_join_element_wise(*columns, "\0"))  # group_by would load pyarrow's scanner
+    between = pa.scalar("\0", pa.large_string())
+    pairs = pc.unique(pc.binary_join_element_wise(*columns, between))  # group_by would load pyarrow's scanner
     if {*pairs.to_pylist()} != {f"{record.split}\0{record.subset}" for record in result.records}:
         raise Malformed("its splits and subsets are not those of the scores")
 
