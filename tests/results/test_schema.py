@@ -8,6 +8,8 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import cases
 import embark
-from embark.results import META, OURS, Damaged, Results
+from embark.results import META, OURS, Damaged, Results, TaskResult
 from embark.results.schema import CHECKSUM, FORMAT, _checksum, parse_result, result_bytes, result_content
 from embark.settings import Settings, load_settings
 from embark.types import EmbarkError
 
+FEW = 8  # of the mutations, every eighth is tried by a quick test, so that each kind of value comes to another field
 STS, CLASSES = "PocketNameSTS", "PocketFlagZeroShot"
 TASKS = [STS, CLASSES]
 MODELS = ["test/one", "test/two"]
@@ -82,7 +86,7 @@ class Desk:
     def show(self) -> list[str]:
         """Everything that shows results in memory; the notes."""
         loaded = embark.load_results(tasks=TASKS, published=False, settings=self.settings)
-        loaded.table().to_text()
+        str(loaded.table())
         notes = list(loaded.notes)
         for show in (
             lambda: embark.leaderboard(tasks=TASKS, published=False, settings=self.settings),
@@ -93,7 +97,7 @@ class Desk:
             except EmbarkError as error:
                 notes.append(str(error))
             else:
-                shown.table().to_text()
+                str(shown.table())
                 notes += shown.notes
         return notes
 
@@ -120,41 +124,47 @@ def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
         yield from places(below, (*place, key))
 
 
-def mutations(content: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The content with each field deleted, replaced, renamed, or joined by one that nobody knows."""
-    for *above, key in places(content):
-        name = ".".join(map(str, (*above, key)))
+def put(holder: Any, key: Any, value: Any) -> None:
+    holder[key] = value
 
-        def mutated(change: Callable[[Any], object]) -> dict[str, Any]:
-            changed = copy.deepcopy(content)
-            holder: Any = changed
-            for step in above:
-                holder = holder[step]
-            change(holder)
-            return changed
 
-        yield f"{name} deleted", mutated(lambda holder: holder.pop(key))
-        for label, wrong in WRONG.items():
-            yield f"{name} is {label}", mutated(lambda holder: holder.__setitem__(key, wrong))
-        if isinstance(key, str):
-            yield f"{name} with a new one", mutated(lambda holder: holder.update({"colour": "red"}))
-            yield f"{name} renamed", mutated(lambda holder: holder.update({f"{key}\ud800": holder.pop(key)}))
-    for version in (0, FORMAT + 1, str(FORMAT), True, [FORMAT], None, float(FORMAT) + 0.5):
+CHANGES: dict[str, Callable[[Any, Any], object]] = {
+    "is deleted": lambda holder, key: holder.pop(key),
+    **{f"is {label}": partial(put, value=wrong) for label, wrong in WRONG.items()},
+}
+CHANGES_OF_TABLES: dict[str, Callable[[Any, Any], object]] = CHANGES | {
+    "has a neighbour": lambda holder, key: holder.update({"colour": "red"}),
+    "is renamed": lambda holder, key: holder.update({f"{key}\ud800": holder.pop(key)}),
+}
+
+
+def mutations(content: dict[str, Any], step: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The content with each field deleted, replaced, renamed, or joined by one that nobody knows; every so many."""
+    changes = [
+        (above, key, label, change)
+        for *above, key in places(content)
+        for label, change in (CHANGES_OF_TABLES if isinstance(key, str) else CHANGES).items()
+    ]
+    for above, key, label, change in changes[::step]:
+        changed = copy.deepcopy(content)
+        holder: Any = changed
+        for name in above:
+            holder = holder[name]
+        change(holder, key)
+        yield f"{'.'.join(map(str, (*above, key)))} {label}", changed
+    for version in (0, FORMAT + 1, str(FORMAT), True, [FORMAT], None, FORMAT + 0.5):
         changed = copy.deepcopy(content)
         changed[OURS]["format"] = version
         yield f"format {version!r}", changed
 
 
-# Whatever these hold is of no account: they are mteb's, and not read.
-THEIRS = ("mteb_version", "evaluation_time", "kg_co2_emissions")
-
-
-def test_a_mutated_file_of_scores_is_left_out_and_named_or_is_a_result(desk: Desk) -> None:
+@pytest.mark.parametrize("step", [FEW, *cases.slow(1)])
+def test_a_mutated_file_of_scores_is_left_out_and_named_or_is_a_result(desk: Desk, step: int) -> None:
     path = desk.path(STS)
     whole = json.loads(path.read_bytes())
     counts = {"refused": 0, "read": 0}
     silent = []
-    for number, (name, content) in enumerate(mutations(whole)):
+    for number, (name, content) in enumerate(mutations(whole, step)):
         path.write_bytes(signed(content))
         results = Results(desk.folder)
         loaded = list(results.all())
@@ -171,8 +181,8 @@ def test_a_mutated_file_of_scores_is_left_out_and_named_or_is_a_result(desk: Des
             notes = desk.show()
             silent += [f"{name}: shown"] * (len(loaded) == 3 and not any(str(path) in note for note in notes))
     assert silent == []
-    assert counts["refused"] > 500
-    assert counts["read"] > 50
+    assert counts["refused"] > 500 / step
+    assert counts["read"] > 50 / step
 
 
 @pytest.mark.parametrize("text", ["null", "[]", "3", '"embark"', "", "{", "NaN", '{"embark": NaN}', "[" * 100_000])
@@ -223,12 +233,13 @@ def test_files_of_format_1_are_read(desk: Desk) -> None:
 # ── cards ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_mutated_card_is_left_out_and_named_or_is_a_card(desk: Desk) -> None:
+@pytest.mark.parametrize("step", [FEW, *cases.slow(1)])
+def test_a_mutated_card_is_left_out_and_named_or_is_a_card(desk: Desk, step: int) -> None:
     path = desk.path(STS).with_name(META)
     whole = json.loads(path.read_bytes())
     counts = {"refused": 0, "read": 0}
     silent = []
-    for number, (name, content) in enumerate(mutations(whole)):
+    for number, (name, content) in enumerate(mutations(whole, step)):
         path.write_text(json.dumps(content))
         results = Results(desk.folder)
         assert len(list(results.all())) == 4, name  # scores need no card
@@ -239,12 +250,12 @@ def test_a_mutated_card_is_left_out_and_named_or_is_a_card(desk: Desk) -> None:
         if number % 50 == 0:
             desk.show()
     assert silent == []
-    assert counts["refused"] > 200
+    assert counts["refused"] > 200 / step
 
 
 # ── outcomes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-def cells(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+def tables(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     """The outcomes with each column dropped, renamed, or of other values, and with other rows."""
     count = len(table)
     columns: dict[str, Any] = {
@@ -276,27 +287,32 @@ def cells(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     )
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_mutated_outcomes_are_named_and_break_nothing(desk: Desk, task: str) -> None:
+def reason(result: TaskResult) -> str:
+    """Why the outcomes of a result cannot be read; empty where they can."""
+    try:
+        result.outcomes()
+    except Damaged as damage:
+        return str(damage)
+    return ""
+
+
+@pytest.mark.parametrize(("task", "step"), [(STS, FEW), (CLASSES, FEW), *cases.slow((STS, 1), (CLASSES, 1))])
+def test_mutated_outcomes_are_named_and_break_nothing(desk: Desk, task: str, step: int) -> None:
     path = desk.path(task, ".parquet")
     table = pq.ParquetFile(path).read(use_threads=False)
     counts = {"refused": 0, "read": 0}
-    for number, (name, changed) in enumerate(cells(table)):
+    for number, (name, changed) in enumerate(islice(tables(table), 0, None, step)):
         pq.write_table(changed, path)
         desk.sign(task, outcomes=hashlib.sha256(path.read_bytes()).hexdigest())
         [result] = [result for result in Results(desk.folder).all() if result.path == desk.path(task)]
-        try:
-            result.outcomes()
-        except Damaged as damage:
-            counts["refused"] += 1
-            assert str(path) in str(damage), name
-            if number % 8 == 0:
-                assert any(str(path) in note for note in desk.show()), name
-        else:
-            counts["read"] += 1
-            desk.show()
-    assert counts["refused"] > 100
-    assert counts["read"] > 20
+        why = reason(result)
+        counts["refused" if why else "read"] += 1
+        assert not why or str(path) in why, name
+        if not why or number % FEW == 0:
+            notes = desk.show()
+            assert not why or any(str(path) in note for note in notes), name
+    assert counts["refused"] > 100 / step
+    assert counts["read"] > 20 / step
 
 
 @pytest.mark.parametrize("data", [b"", b"PAR1", b"PAR1" * 300])
@@ -305,3 +321,64 @@ def test_outcomes_that_are_no_parquet_are_named(desk: Desk, data: bytes) -> None
     path.write_bytes(data)
     desk.sign(STS, outcomes=hashlib.sha256(data).hexdigest())
     assert any(str(path) in note for note in desk.show())
+
+
+# ── everything that shows results ────────────────────────────────────────────────────────────────────────────────────
+
+
+def bad_name(desk: Desk) -> Path:
+    """A surrogate in the name of a split."""
+    content = json.loads(desk.path(STS).read_bytes())
+    content["scores"]["a\ud800b"] = content["scores"].pop("test")
+    desk.path(STS).write_bytes(signed(content))
+    return desk.path(STS)
+
+
+def bad_number(desk: Desk) -> Path:
+    """A score that no board could print."""
+    desk.sign(STS, score=1e308)
+    return desk.path(STS)
+
+
+def bad_null(desk: Desk) -> Path:
+    """A file that holds null alone."""
+    desk.path(STS).write_text("null")
+    return desk.path(STS)
+
+
+def bad_card(desk: Desk) -> Path:
+    """A card with a value of another type."""
+    path = desk.path(STS).with_name(META)
+    content = json.loads(path.read_bytes())
+    content[OURS]["modalities"] = {"text": 1}
+    path.write_text(json.dumps(content))
+    return path
+
+
+def bad_outcomes(desk: Desk) -> Path:
+    """Outcomes without the column that tells the items."""
+    path = desk.path(CLASSES, ".parquet")
+    pq.write_table(pq.ParquetFile(path).read(use_threads=False).drop_columns(["id"]), path)
+    desk.sign(CLASSES, outcomes=hashlib.sha256(path.read_bytes()).hexdigest())
+    return path
+
+
+@pytest.mark.parametrize("spoil", [bad_name, bad_number, bad_null, bad_card, bad_outcomes])
+def test_whatever_shows_results_goes_on_without_a_bad_file_and_names_it(desk: Desk, spoil: Any, tmp_path: Path) -> None:
+    here = desk.settings
+    path = spoil(desk)
+    page = embark.export_site(tmp_path / "page", published=False, settings=here)
+    size = embark.store_size(settings=here)
+    named = [*page.notes, *size.notes, *desk.show()]
+    for show in (
+        lambda: embark.report(tasks=[CLASSES], settings=here),
+        lambda: embark.card("test/one", tasks=TASKS, settings=here),
+        lambda: embark.recommend("English", tasks=TASKS, own=True, settings=here),
+        lambda: embark.push("test/one", "me/scores", TASKS, settings=here, outcomes=True),
+    ):
+        try:
+            named += show().notes
+        except EmbarkError as error:
+            named.append(str(error))
+    assert (tmp_path / "page" / "index.html").is_file()
+    assert any(str(path) in note or path.name in note for note in named)
