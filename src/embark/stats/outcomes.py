@@ -29,7 +29,7 @@ def parts_of(result: TaskResult, numbers: ItemNumbers) -> Parts:
         columns = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
         split, subset = columns["split"], columns["subset"]
     except Damaged as damage:
-        raise NotComparable(str(damage)) from None
+        raise NotComparable(str(damage)) from damage
     except (EmbarkError, OSError, ValueError, KeyError):  # pyarrow's errors for a damaged or foreign file among them
         raise NotComparable("the outcomes of its items are not on disk, or cannot be read") from None
     statistic = statistic_of(result, columns)
@@ -94,6 +94,7 @@ class Readings:
         self.results = results
         self.numbers = numbers or ItemNumbers()
         self.dated = False  # whether some were written before contents were, so that ids alone tell what is shared
+        self.damaged: dict[str, str] = {}  # by task: why its outcomes cannot be read, though they are on disk
         self._read: dict[str, list[Reading]] = {}
 
     @property
@@ -103,8 +104,15 @@ class Readings:
 
     def of(self, task: str) -> list[Reading]:
         """The parts of a task; an error where they cannot be read."""
+        if task in self.damaged:
+            raise NotComparable(self.damaged[task])
         if task not in self._read:
-            parts = parts_of(self.results[task], self.numbers)
+            try:
+                parts = parts_of(self.results[task], self.numbers)
+            except NotComparable as error:
+                if isinstance(error.__cause__, Damaged):
+                    self.damaged[task] = str(error)
+                raise
             self.dated = self.dated or any("content" not in part.outcomes for part in parts.values())
             self._read[task] = [
                 Reading(part.observations, pushes(part.statistic, part.main, part.outcomes)) for part in parts.values()
