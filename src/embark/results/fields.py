@@ -51,10 +51,11 @@ class Value:
             self.wrong("a text")
         if len(self.value) > longest:
             self.wrong(f"a text of at most {longest:,} characters")
-        try:
-            self.value.encode()
-        except UnicodeEncodeError:
-            self.wrong("a text without lone surrogates")
+        if not self.value.isascii():
+            try:
+                self.value.encode()
+            except UnicodeEncodeError:
+                self.wrong("a text without lone surrogates")
         return self.value
 
     def name(self) -> str:
@@ -109,7 +110,8 @@ class Value:
             self.wrong("a table of fields")
         prefix = f"{self.place}." if self.place else ""
         for name in self.value:
-            Value(name, f"a field of {self.place or 'the file'}").text(LONGEST_NAME)
+            if len(name) > LONGEST_NAME or not name.isascii():
+                Value(name, f"a field of {self.place or 'the file'}").text(LONGEST_NAME)
         return {name: Value(value, f"{prefix}{name}") for name, value in self.value.items()}
 
     def record(self, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Value]:
