@@ -60,7 +60,7 @@ def scores(folder: Path) -> dict[str, object]:
     for path in sorted((folder / "results").glob("*/*/Pocket*.json")):
         content = json.loads(path.read_text())
         for entry in content["scores"]["test"]:
-            entry["embark"] = {key: entry["embark"][key] for key in ("interval", "protocol", "encoder")}
+            entry["embark"] = {key: entry["embark"][key] for key in ("interval", "fingerprint", "encoder")}
         by_name[path.name] = content["scores"]
     return by_name
 

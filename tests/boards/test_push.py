@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 import embark
 from embark.cli import app
 from embark.results import META, Results
+from embark.results.schema import result_bytes
 from embark.types import EmbarkError
 from local_server import LocalServer, QuietHandler
 
@@ -273,11 +274,11 @@ def test_c_outcomes_are_those_that_the_result_recorded(hub: UploadHub) -> None:
     assert embark.push("embark/random", "me/scores", TASK).files  # without outcomes, nothing is wrong
 
 
-def test_c_outcomes_of_older_results_stay(hub: UploadHub) -> None:
+def test_c_outcomes_that_no_result_recorded_stay(hub: UploadHub) -> None:
     path = folder_of_results() / f"{TASK}.json"
     content = json.loads(path.read_text())
     del content["embark"]["outcomes"], content["embark"]["checksum"]
-    path.write_text(json.dumps(content))
+    path.write_bytes(result_bytes(content))
     shown = embark.push("embark/random", "me/scores", TASK, outcomes=True)
     assert not [name for name in shown.files if name.endswith(".parquet")]
     assert shown.notes == (f"outcomes are left out, whose hash no result recorded: {TASK} (run the tasks again)",)

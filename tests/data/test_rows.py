@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import pickle
+import shutil
 import threading
 import wave
 import zipfile
@@ -279,6 +280,7 @@ def test_digests_are_kept_for_the_next_run(hub: FakeHub, elsewhere: Path, monkey
 
 def test_digests_need_no_writable_home(hub: FakeHub, elsewhere: Path) -> None:
     media = opened(hub, {SHARD: parquet({"image": [RED]})}).media("image", "image")
+    shutil.rmtree(elsewhere / "home" / "digests")
     (elsewhere / "home" / "digests").write_bytes(b"a file in the way")
     assert media[0] is not None
     assert media[0].digest == Media("image", (RED,)).digest

@@ -12,6 +12,7 @@ import pytest
 from huggingface_hub import hf_hub_download
 
 from embark.data import fetch
+from embark.file_hashes import file_hashes
 from embark.types import EmbarkError
 from hub import FakeHub, client
 
@@ -58,9 +59,10 @@ def test_a3_what_is_as_it_was_verified_is_not_read_again(
     hub: FakeHub, sha: str, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = client().get(ID, sha, "table.bin")
-    record = elsewhere / "home" / "hub" / "org__data" / "verified.jsonl"
+    [record] = (elsewhere / "home" / "digests" / "files").iterdir()
     with record.open("a") as out:
-        out.write('\n["half a li')  # a process died
+        out.write("\n0123 half a li")  # a process died
+    file_hashes.cache_clear()
     checksums: list[Path] = []
     checksum = fetch._checksum
 
@@ -77,6 +79,7 @@ def test_a3_what_is_as_it_was_verified_is_not_read_again(
     assert client().get(ID, sha, "table.bin") == path
     assert checksums == [path]
     record.unlink()
+    file_hashes.cache_clear()
     assert client(offline=True).get(ID, sha, "table.bin") == path
     assert checksums == [path, path]
 

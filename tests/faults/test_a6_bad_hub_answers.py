@@ -13,6 +13,7 @@ from huggingface_hub import HfApi, constants, hf_hub_download
 from embark import http
 from embark.data import fetch, readers
 from embark.data.layout import NoFiles
+from embark.file_hashes import file_hashes
 from embark.types import EmbarkError, Source, Task
 from hub import FakeHub, Handler, client, parquet
 
@@ -116,8 +117,9 @@ def test_a6_a_kept_list_that_can_be_read_and_is_damaged_is_asked_for_again(hub: 
 def test_a6_a_record_of_verified_files_that_is_damaged_costs_nothing(hub: FakeHub, elsewhere: Path) -> None:
     sha = hub.add(ID, FILES)
     client().get(ID, sha, "x.txt")
-    for record in (elsewhere / "home" / "hub").rglob("verified.jsonl"):
-        record.write_bytes(record.read_bytes().replace(b"x.txt", b"\xff.txt") + b"\n" + b"[" * 9000)
+    [record] = (elsewhere / "home" / "digests" / "files").iterdir()
+    record.write_bytes(record.read_bytes()[:-3] + b"\xff\xff\xff\n" + b"[" * 9000)
+    file_hashes.cache_clear()
     assert client().get(ID, sha, "x.txt").read_bytes() == b"x"
 
 

@@ -186,7 +186,7 @@ def test_files_are_hashed_once_and_again_when_they_changed(tmp_path: Path, monke
     file.write_bytes(b"1")
     fresh = folder_revision(tmp_path)
     assert (folder_revision(tmp_path), len(read)) == (fresh, 2)  # just written: its times prove nothing yet
-    monkeypatch.setattr("embark.models.hub.SETTLED", 0.0)
+    monkeypatch.setattr("embark.file_hashes.SETTLED", 0)
     assert (folder_revision(tmp_path), folder_revision(tmp_path), len(read)) == (fresh, fresh, 3)
     file.write_bytes(b"23")
     assert folder_revision(tmp_path) != fresh

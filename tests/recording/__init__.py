@@ -50,6 +50,7 @@ def facts(part: str, results: Path, store: Path) -> Iterator[Fact]:
     models: dict[str, str] = {}
     for path in sorted(results.glob("*/*/*.json")):
         content = json.loads(path.read_text())
+        content.get("embark", {}).pop("format", None)
         if "scores" not in content:  # the card of a model
             yield Fact(part, f"{path.parent.parent.name} card", text=json.dumps(_stable(content), sort_keys=True))
             continue
@@ -57,6 +58,8 @@ def facts(part: str, results: Path, store: Path) -> Iterator[Fact]:
         for split, entries in content["scores"].items():
             for entry in entries:
                 models[entry["embark"]["encoder"].partition("-")[0]] = model
+                if "fingerprint" in entry["embark"]:  # under the name of format 1, which older recordings have
+                    entry["embark"]["protocol"] = entry["embark"].pop("fingerprint")
                 place = f"{model} {content['task_name']} {split}/{entry['hf_subset']}"
                 yield from (_fact(part, f"{place} {name}", value) for name, value in leaves(_stable(entry)))
     opened = Store(store)

@@ -71,7 +71,7 @@ class Stage:
             content = json.loads(path.read_text())
             for entries in content.get("scores", {}).values():
                 for entry in entries:
-                    entry["embark"] = {key: entry["embark"][key] for key in ("interval", "protocol", "encoder")}
+                    entry["embark"] = {key: entry["embark"][key] for key in ("interval", "fingerprint", "encoder")}
             found[path.name] = content.get("scores")
         return found
 

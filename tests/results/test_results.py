@@ -47,6 +47,9 @@ def outcomes(ids: str = "q1 q2", split: str = "test", subset: str = "en") -> dic
     return outcome_columns(split, subset, ids.split(), {"ndcg_at_10": np.array([1 / 3, 1.0]), "rank": np.array([7, 1])})
 
 
+BOTH = [outcomes(), outcomes(subset="fr")]
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Results:
     return Results(tmp_path / "scores")
@@ -68,8 +71,9 @@ def test_what_is_saved_is_what_is_loaded(folder: Results) -> None:
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
 def test_floats_come_back_bit_for_bit(tmp_path_factory: pytest.TempPathFactory, a: float, b: float, c: float) -> None:
     folder = Results(tmp_path_factory.getbasetemp() / "floats")
-    one = result(record(score=a, interval=(b, c), metrics={"ndcg_at_10": a, "map_at_10": np.float64(b)}))
-    saved = folder.save(replace(one, score=b, interval=(c, a)), CARD, [outcomes()])
+    low, high = sorted((b, c))
+    one = result(record(score=a, interval=(low, high), metrics={"ndcg_at_10": a, "map_at_10": np.float64(b)}))
+    saved = folder.save(replace(one, score=b, interval=(low, high)), CARD, [outcomes()])
     assert folder.load("org/model", "r1", "Words") == saved
 
 
@@ -79,7 +83,7 @@ def test_what_is_not_there_is_none(folder: Results) -> None:
 
 
 def test_the_layout_is_mtebs(folder: Results) -> None:
-    path = folder.save(result(), CARD, [outcomes()]).path
+    path = folder.save(result(), CARD, BOTH).path
     assert path is not None
     content = json.loads(path.read_text())
     assert {"dataset_revision", "task_name", "mteb_version", "scores", "evaluation_time", "kg_co2_emissions"} <= set(
@@ -95,7 +99,7 @@ def test_the_layout_is_mtebs(folder: Results) -> None:
 
 
 def test_saving_again_replaces_and_leaves_nothing_behind(folder: Results) -> None:
-    folder.save(result(), CARD, [outcomes()])
+    folder.save(result(), CARD, BOTH)
     again = folder.save(result(record(score=1.0)), CARD, [outcomes("q3 q4")])
     assert folder.load("org/model", "r1", "Words") == again
     assert again.outcomes()["id"].to_pylist() == ["q3", "q4"]
@@ -110,11 +114,11 @@ def test_a_file_that_cannot_be_written_is_named(folder: Results) -> None:
     blocked = folder.folder("org/model", "r1") / "Words.json"
     (blocked / "in the way").mkdir(parents=True)
     with pytest.raises(EmbarkError, match=f"could not be written to {blocked} .*directory"):
-        folder.save(result(), CARD, [outcomes()])
+        folder.save(result(), CARD, BOTH)
 
 
 def test_a_save_that_fails_leaves_the_old_files(folder: Results) -> None:
-    before = folder.save(result(), CARD, [outcomes()])
+    before = folder.save(result(), CARD, BOTH)
     with pytest.raises(TypeError, match="has no place in a result file"):
         folder.save(result(record(counts={"items": object()})), CARD, [outcomes()])
     assert folder.load("org/model", "r1", "Words") == before
@@ -152,7 +156,7 @@ def test_reading_outcomes_leaves_no_threads_that_abort_the_process_when_it_ends(
 
 @pytest.mark.parametrize("content", [b'{"task_name": "Wor', b"", b"\xff\xfe\x00", bytes(300), b"[" * 100_000])
 def test_a_damaged_file_is_set_aside_and_named(folder: Results, content: bytes) -> None:
-    path = folder.save(result(), CARD, [outcomes()]).path
+    path = folder.save(result(), CARD, BOTH).path
     assert path is not None
     path.write_bytes(content)
     assert folder.load("org/model", "r1", "Words") is None
@@ -163,9 +167,17 @@ def test_a_damaged_file_is_set_aside_and_named(folder: Results, content: bytes) 
     assert len(folder.notes) == 1
 
 
-@pytest.mark.parametrize("foreign", ['{"task_name": "Words", "scores": {}}', "[]", "3", "null", '"embark"'])
+@pytest.mark.parametrize("content", ["[]", "3", "null", '"embark"'])
+def test_a_file_that_is_no_table_is_named(folder: Results, content: str) -> None:
+    ours = folder.save(result(), CARD, BOTH)
+    (folder.root / "org__model" / "r1" / "Theirs.json").write_text(content)
+    assert list(folder.all()) == [ours]
+    assert "Theirs.json is damaged (its content must be a table of fields" in folder.notes[0]
+
+
+@pytest.mark.parametrize("foreign", ['{"task_name": "Words", "scores": {}}', '{"scores": {"test": [{}, 3]}}', "{}"])
 def test_files_of_others_are_passed_over(folder: Results, foreign: str) -> None:
-    ours = folder.save(result(), CARD, [outcomes()])
+    ours = folder.save(result(), CARD, BOTH)
     (folder.root / "org__model" / "r1" / "Theirs.json").write_text(foreign)
     (folder.root / "org__model" / "r1" / "notes.txt").write_text("not a result")
     (folder.root / "README.json").write_text("not a result either")
@@ -175,7 +187,7 @@ def test_files_of_others_are_passed_over(folder: Results, foreign: str) -> None:
 
 def test_all_finds_every_model_revision_and_task(folder: Results) -> None:
     for model, revision, task in (("a/x", "1", "T"), ("a/x", "2", "T"), ("b/y", "1", "T"), ("b/y", "1", "U")):
-        folder.save(replace(result(), model=model, revision=revision, task=task), CARD, [outcomes()])
+        folder.save(replace(result(), model=model, revision=revision, task=task), CARD, BOTH)
     found = [(one.model, one.revision, one.task) for one in folder.all()]
     assert found == [("a/x", "1", "T"), ("a/x", "2", "T"), ("b/y", "1", "T"), ("b/y", "1", "U")]
 
@@ -273,7 +285,7 @@ def test_a_number_that_is_none_is_null_and_comes_back(folder: Results, bad: floa
     [
         lambda content: content.pop("scores"),
         lambda content: content["embark"].pop("interval"),
-        lambda content: content["scores"]["test"][0]["embark"].pop("protocol"),
+        lambda content: content["scores"]["test"][0]["embark"].pop("fingerprint"),
         lambda content: content["scores"]["test"][0]["embark"].update(colour="red"),
         lambda content: content["scores"].update(test=3),
         lambda content: content.update(scores={}),
@@ -283,7 +295,7 @@ def test_a_number_that_is_none_is_null_and_comes_back(folder: Results, bad: floa
     ],
 )
 def test_a_file_of_another_layout_is_set_aside(folder: Results, spoil: Any) -> None:
-    path = folder.save(result(), CARD, [outcomes()]).path
+    path = folder.save(result(), CARD, BOTH).path
     assert path is not None
     content = json.loads(path.read_text())
     spoil(content)

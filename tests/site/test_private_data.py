@@ -23,7 +23,8 @@ import embark
 from embark.cli import app
 from embark.data.fetch import Hub
 from embark.protocol import fingerprint_of
-from embark.results import CHECKSUM, META, OURS, Results, _checksum
+from embark.results import META, OURS, Results
+from embark.results.schema import CHECKSUM, _checksum, result_bytes
 from embark.results.task_rows import from_json, known_tasks
 from embark.settings import load_settings
 from embark.site.thumbnails import may_show
@@ -73,7 +74,7 @@ def rewrite(path: Path, change: Change, private: Path) -> None:
         row = from_json(content[OURS]["row"])
         split, subset = row.parts[0]
         entries = next(iter(content["scores"].values()))
-        entries[0][OURS]["protocol"] = fingerprint_of(row, split, subset)
+        entries[0][OURS]["fingerprint"] = fingerprint_of(row, split, subset)
         entries[0]["hf_subset"] = subset
         content["scores"] = {split: entries}
     content[OURS].pop(CHECKSUM, None)
@@ -356,7 +357,7 @@ def test_links_in_a_results_folder_lead_nowhere(
     [result] = hostile.glob("*/*/photosRetrieval.json")
     content = json.loads(result.read_bytes())
     del content[OURS]["outcomes"], content[OURS][CHECKSUM]
-    result.write_text(json.dumps(content))
+    result.write_bytes(result_bytes(content))
     for path, target in (
         (result.with_suffix(".parquet"), private / "private.parquet"),
         (result.with_name(META), private / "card.json"),

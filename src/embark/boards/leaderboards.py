@@ -59,6 +59,11 @@ class Leaderboard(Noted):
     resampled: str
     borda: bool = False
 
+    @property
+    def damaged(self) -> tuple[str, ...]:
+        """Notes on files of outcomes that cannot be read, so that intervals stand on less."""
+        return tuple(note for entry in self.entries for note in entry.model.readings.damaged.values())
+
     def table(self, top: int | None = None, room: int | None = None) -> Table:
         """One row per model, one column per total, then one per group; only the `top` models.
 
@@ -169,7 +174,7 @@ def leaderboard(
     if comparable:
         rows = _common(rows, results)
     board = rank_models(rows, results, chosen, borda=borda)
-    return replace(board, notes=(*loaded.notes, *notes))
+    return replace(board, notes=(*loaded.notes, *board.damaged, *notes))
 
 
 def rank_models(

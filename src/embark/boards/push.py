@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from embark import http
 from embark.boards.card_section import results_of
@@ -22,10 +21,13 @@ from embark.paths import Refused, read_file
 from embark.redaction import Private, redacted, this_machine
 from embark.results import (
     LARGEST,
+    LARGEST_CARD,
+    LARGEST_OUTCOMES,
     META,
     Damaged,
     Results,
     TaskResult,
+    outcomes_in,
     outgoing_card,
     outgoing_result,
     parse_card,
@@ -40,8 +42,6 @@ from embark.types import EmbarkError
 REPO_TYPES = ("dataset", "model")
 REPO = re.compile(r"([\w.-]+/)?[\w.-]+", re.ASCII)
 FOLDER = "results"  # of the repository
-LARGEST_CARD = 4 << 20  # bytes of a model's card
-LARGEST_OUTCOMES = 4 << 30  # … and of the outcomes of a task
 NO_TOKEN = "There is no token: set HF_TOKEN to one that may write, or log in with `hf auth login`."
 
 
@@ -185,9 +185,9 @@ def _outcomes(result: TaskResult, root: Path, name: str) -> pa.Table | None:
     if hashlib.sha256(data).hexdigest() != result.checksum:
         raise Refused(f"{name} is not what was written with the scores")
     try:
-        return pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
-    except (OSError, ValueError, KeyError) as error:  # pyarrow's errors among them
-        raise Refused(f"{name} cannot be read ({type(error).__name__})") from error
+        return outcomes_in(data, root / name, result, parts=True)
+    except Damaged as damage:
+        raise Refused(f"{name} is damaged ({damage.reason})") from damage
 
 
 def _links(root: Path) -> str:

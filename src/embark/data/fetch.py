@@ -1,9 +1,9 @@
 """Files of hub datasets at a pinned revision: huggingface_hub downloads them into its own cache, and we verify them.
 
 `home/hub/<id>` holds answers of the hub: `<commit>.json` lists the files of a commit, `terms-<commit>.json` has what it
-says of license and access (`embark.data.terms`), `ref-<branch>.json` names a branch's commit, and `verified.jsonl` has
-the state of each file when its content was last verified: a file in another state is verified before it is used. A
-folder `<commit>` in it has files that an earlier version of embark downloaded; they are used, too.
+says of license and access (`embark.data.terms`), `ref-<branch>.json` names a branch's commit. The hashes of verified
+files are kept with their states (`embark.file_hashes`): a file in another state is verified before it is used. A folder
+`<commit>` in it has files that an earlier version of embark downloaded; they are used, too.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from urllib.parse import quote, urlsplit
 from embark import http
 from embark.data.atomic import NO_ROOM, atomically
 from embark.data.terms import FIELDS, Terms, read_terms
+from embark.file_hashes import SHA256, file_hashes
 from embark.http import HASH, Refused, TemporaryFailure, logger, with_retries
 from embark.paths import component, relative_path
 from embark.settings import Settings
@@ -60,9 +61,19 @@ class RemoteFile:
     oid: str = ""
 
     @property
-    def checksum(self) -> str:
+    def kind(self) -> str:
+        """The kind of hash that the hub states of it."""
+        return SHA256 if self.sha256 else "git object"
+
+    @property
+    def hash(self) -> str:
         """What its content must hash to."""
-        return f"sha256 {self.sha256}" if self.sha256 else f"git object {self.oid}"
+        return self.sha256 or self.oid
+
+    @property
+    def checksum(self) -> str:
+        """Both in words."""
+        return f"{self.kind} {self.hash}"
 
 
 Answer = tuple[Any, str, int]  # of the hub's API: the value, the address of the next page (or ""), its bytes
@@ -80,7 +91,7 @@ class Hub:
         self.made: dict[str, list[Path]] = {}  # by dataset: the files that this Hub downloaded or unpacked, for `evict`
         self.unchanged: list[Any] = []  # tasks of folders that were seen to be in the state that their rows have
         self._commits: dict[tuple[str, str], str] = {}
-        self._verified: dict[str, dict[str, list[Any]]] = {}  # by dataset and path; what verified.jsonl holds
+        self._hashes = file_hashes(settings.home)
         self._answered = False  # a hub that never answered is not asked again and again
         self._unreachable: EmbarkError | None = None
 
@@ -219,7 +230,6 @@ class Hub:
                 with suppress(OSError):
                     free += 0 if file.is_symlink() else file.stat().st_size
                     file.unlink()
-            self._record(id).pop(str(path), None)
         return free
 
     def _find(self, id: str, commit: str, file: RemoteFile) -> Path | None:
@@ -239,7 +249,7 @@ class Hub:
         """Those of the files that are on this machine, by path; content is read where it may have changed."""
         local = [(file, path) for file in files if (path := self._find(id, commit, file))]
         if not is_local(id):
-            changed = [(file, path) for file, path in local if self._record(id).get(str(path)) != _state(path, file)]
+            changed = [(file, path) for file, path in local if not self._is_verified(file, path)]
             with ThreadPoolExecutor(CONNECTIONS) as pool:
                 damaged = [file for file, whole in pool.map(partial(self._verify, id), changed) if not whole]
             if damaged:  # an older copy may be whole
@@ -250,10 +260,10 @@ class Hub:
     def _verify(self, id: str, entry: tuple[RemoteFile, Path]) -> tuple[RemoteFile, bool]:
         """Whether the content of a file is what the hub lists; one that is not is set aside."""
         file, path = entry
-        state = _state(path, file)
+        state = path.stat()
         checksum = _checksum(path, file)
         if checksum == file.checksum:
-            self._note(id, path, state)
+            self._keep_hash(file, path, state)
             return file, True
         wrong = f"{path} is not file '{file.path}' of dataset {id}: expected {file.checksum}, found {checksum}"
         if self.offline:
@@ -262,26 +272,13 @@ class Hub:
         _set_aside(path)
         return file, False
 
-    def _record(self, id: str) -> dict[str, list[Any]]:
-        """The state of each file of a dataset when it was verified, by its path on this machine."""
-        if id not in self._verified:
-            states: dict[str, list[Any]] = {}
-            with suppress(OSError):
-                text = (self._folder(id) / "verified.jsonl").read_text(encoding="utf-8", errors="replace")
-                for line in text.splitlines():
-                    with suppress(ValueError, TypeError, RecursionError):  # a process may have died while it wrote
-                        path, *state = json.loads(line)
-                        states[path] = state
-            self._verified[id] = states
-        return self._verified[id]
+    def _is_verified(self, file: RemoteFile, path: Path) -> bool:
+        """Whether a file was verified in the state that it is in."""
+        return self._hashes.known(path, file.kind, path.stat()) == file.hash
 
-    def _note(self, id: str, path: Path, state: list[Any]) -> None:
-        self._record(id)[str(path)] = state
-        record = self._folder(id) / "verified.jsonl"
-        with suppress(OSError):  # it only saves time
-            record.parent.mkdir(parents=True, exist_ok=True)
-            with record.open("a", encoding="utf-8") as out:
-                out.write(f"\n{json.dumps([str(path), *state])}")  # behind what may be half a line
+    def _keep_hash(self, file: RemoteFile, path: Path, state: os.stat_result) -> None:
+        """Keep that a file in this state was verified: nobody but the hub's cache and us writes it."""
+        self._hashes.keep(path, file.kind, state, file.hash)
 
     # ── listing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -414,10 +411,10 @@ class Hub:
             except Refused as refused:
                 self.forget(id, commit)
                 raise self._refusal_error(refused, id, commit, file.path) from None
-            state = _state(path, file)
+            state = path.stat()
             checksum = _checksum(path, file)
             if checksum == file.checksum:
-                self._note(id, path, state)
+                self._keep_hash(file, path, state)
                 if not known:
                     self.add_made(id, path)
                 return path
@@ -561,12 +558,6 @@ def _remote_file(row: Any) -> RemoteFile | None:
     if not _is_hash(row.get("oid")) or (lfs and not _is_hash(sha256)):
         return None
     return RemoteFile(safe_path(path), size, sha256, row["oid"])
-
-
-def _state(path: Path, file: RemoteFile) -> list[Any]:
-    """What changes when a file is written: its content was verified in this state."""
-    stat = path.stat()
-    return [stat.st_size, stat.st_mtime_ns, stat.st_ino, file.checksum]
 
 
 def _set_aside(path: Path) -> None:

@@ -16,11 +16,12 @@ import numpy as np
 
 from embark.settings import cores
 from embark.threads import DaemonThreads
-from embark.types import Array, Bytes, Dataset, Item, Media, Modality, Part, Rendered, Side, Text
+from embark.types import MODALITIES, Array, Bytes, Dataset, Item, Media, Modality, Part, Rendered, Side, Text
 
 KEY = np.dtype("V32")
 NAME = 60  # characters of a text that name it in messages
 DECODING = 1  # part of every key, texts too: media that decode otherwise get a digest of their own, as upright.py does
+KINDS: dict[bytes, Modality] = {kind.encode(): kind for kind in MODALITIES}
 BLOCK = 4096  # hashes that are joined at a time
 FEW = 16  # media that a thread hashes at a time
 HASHING_THREADS = 4  # they read as fast as disks, and leave their turn to the threads that drive a device
@@ -116,6 +117,20 @@ def content_numbers(items: Sequence[Item], rows: Array) -> Array:
     return np.asarray(digests(take(items, distinct)).view(">i8")[::4][places.reshape(-1)])
 
 
+def part_numbers(items: Sequence[Item]) -> Iterator[list[tuple[Modality, int]]]:
+    """The modality and the identity of each part of each item: as `content_numbers` of an item that is this part."""
+    for parts in hash_content(items).hashed():
+        out: list[tuple[Modality, int]] = []
+        start = 0
+        while start < len(parts):
+            name = parts.index(b"\0", start + 1)
+            end = name + 1 + KEY.itemsize
+            number = hashlib.sha256(parts[start:end]).digest()[:8]
+            out.append((KINDS[parts[start + 1 : name]], int.from_bytes(number, signed=True)))
+            start = end
+        yield out
+
+
 def digests(items: Sequence[Item]) -> Array:
     """The digest of each item, as an array like that of keys."""
     return as_keys(hashlib.sha256(parts).digest() for parts in hash_content(items).hashed())
@@ -202,6 +217,10 @@ class Items(Sequence[Item]):
         many; None for others, which are read item by item.
         """
         return None
+
+    def several_parts(self) -> bool:
+        """Whether some items have several parts."""
+        return True
 
     @abstractmethod
     def hashed(self) -> Iterator[bytes]:
@@ -298,6 +317,9 @@ class ItemList(Items):
         return np.array(
             [sum(len(part.text) for part in item.parts if isinstance(part, Text)) for item in self.items], np.int64
         )
+
+    def several_parts(self) -> bool:
+        return any(len(item.parts) > 1 for item in self.items)
 
     def hashed(self) -> Iterator[bytes]:
         return (hashed(item.parts) for item in self.items)

@@ -90,6 +90,9 @@ class Texts(Items):
     def texts(self) -> list[str]:
         return decoded(self.array)
 
+    def several_parts(self) -> bool:
+        return False
+
     def kinds(self) -> Kinds:
         return uniform(("text",), len(self))
 
@@ -150,6 +153,9 @@ class MediaItems(Items):
     def take(self, rows: Array) -> MediaItems:
         locations = None if self.locations is None else self.locations[rows]
         return replace(self, positions=self.positions[rows], locations=locations)
+
+    def several_parts(self) -> bool:
+        return False
 
     def kinds(self) -> Kinds:
         return uniform((self.kind,), len(self))
@@ -233,6 +239,9 @@ class Mixed(Items):
         )
         return lengths
 
+    def several_parts(self) -> bool:
+        return bool((self.present.sum(axis=1) > 1).any()) or any(column.several_parts() for column in self.columns)
+
     def hashed(self) -> Iterator[bytes]:
         columns = (column.hashed() for column in self.columns)
         for present, *parts in zip(self.present.tolist(), *columns, strict=True):
@@ -310,6 +319,9 @@ class Chained(Items):
                 return None
             pictures |= zip(rows.tolist(), of_sequence, strict=True)
         return [pictures[row] for row in range(len(self))]
+
+    def several_parts(self) -> bool:
+        return any(items.several_parts() for items in self.sequences)
 
     def hashed(self) -> Iterator[bytes]:
         if (np.diff(self.rows) > 0).all():

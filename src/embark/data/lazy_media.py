@@ -35,6 +35,7 @@ from embark.data import limits, wav
 from embark.data.atomic import atomically
 from embark.data.errors import errors_about
 from embark.data.upright import orientation
+from embark.file_hashes import state_key
 from embark.types import Array, EmbarkError, Media
 
 ROW_GROUP_BYTES = 1 << 27  # of row groups in memory: rows are read in order, or nearly so
@@ -183,10 +184,9 @@ def _facts(sequence: MediaSequence, block: int) -> Array:
 
 
 def _path(sequence: MediaSequence, block: int) -> Path:
-    """The file of a block: under the path, size and time of the media's file, so that a changed one gets new hashes."""
-    stat = os.stat(sequence.path)
-    state = f"{os.path.abspath(sequence.path)}\0{stat.st_size}\0{stat.st_mtime_ns}\0{sequence.name}"
-    return Path(sequence.digests, f"{hashlib.sha256(state.encode()).hexdigest()[:40]}-{block}.facts")
+    """The file of a block: under the path and state of the media's file, so that a changed one gets new hashes."""
+    key = state_key(sequence.path, f"column {sequence.name}", os.stat(sequence.path))
+    return Path(sequence.digests, f"{key}-{block}.facts")
 
 
 def _kept(path: Path, rows: int) -> Array | None:

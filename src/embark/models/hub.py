@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from typing import Any
 from urllib.request import Request
 
 from embark import http
+from embark.file_hashes import file_hashes
 from embark.models.loading import Loading
 from embark.paths import COMMIT, commit_name
 from embark.settings import Settings, load_settings
@@ -27,7 +27,6 @@ SAFE = ("*.json", "*.jsonl", "*.txt", "*.model", "*.jinja", "*.tiktoken", "*.saf
 RISKY = ("*.py", "*.bin", "*.pt", "*.pth", "*.ckpt")
 WEIGHTS = {"model.safetensors": ("*.safetensors",), "pytorch_model.bin": RISKY[1:]}  # transformers' name → any other
 PICKLED = "its weights are pickles, which can run any code when they are opened"
-SETTLED = 2.0  # seconds after a write; a later write surely changes the file's times
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,8 @@ def is_weights_file(source: str) -> bool:
 def fetch_weights_file(card: ModelCard, loading: Loading) -> tuple[Checkpoint, Path]:
     """A single file of weights, downloaded once where the source is an address; its hash is the revision."""
     path = _download_file(card, loading) if "://" in card.source else Path(card.source).expanduser()
-    revision = f"sha256-{_hash(path)[:16]}"
+    hashes = file_hashes((loading.settings or load_settings()).home)
+    revision = f"sha256-{hashes.sha256(path)[:16]}"
     checkpoint = Checkpoint(path.parent, replace(card, revision=revision), loading.trust == revision)
     if path.suffix != ".safetensors":
         checkpoint.require_trust("its weights are a pickle, which can run any code when it is opened")
@@ -152,11 +152,12 @@ def fetch_weights_file(card: ModelCard, loading: Loading) -> tuple[Checkpoint, P
 
 def folder_revision(folder: Path) -> str:
     """A local checkpoint's revision: the hash of its files' names and bytes, without hidden files (git's, say)."""
+    hashes = file_hashes(load_settings().home)
     content = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = path.relative_to(folder)
         if not any(part.startswith(".") for part in name.parts):
-            content.update(f"{name.as_posix()} {_hash(path)}\n".encode())
+            content.update(f"{name.as_posix()} {hashes.sha256(path)}\n".encode())
     return f"local-{content.hexdigest()[:16]}"
 
 
@@ -169,25 +170,6 @@ def _weight_files(folder: Path, name: str, patterns: Sequence[str]) -> list[Path
         return files
     listed = set(read_json(index)["weight_map"].values())
     return [path for path in files if path.name in listed]
-
-
-_HASHES: dict[tuple[int, ...], str] = {}  # of this process: a checkpoint is hashed once for each device, and more
-
-
-def _hash(path: Path) -> str:
-    """The hash of a file's bytes.
-
-    It is remembered unless the file was just written: its times might not show the next write.
-    """
-    stat = path.stat()
-    state = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
-    if state not in _HASHES:
-        with path.open("rb") as file:
-            file_hash = hashlib.file_digest(file, "sha256").hexdigest()
-        if time.time() - max(stat.st_mtime, stat.st_ctime) < SETTLED:
-            return file_hash
-        _HASHES[state] = file_hash
-    return _HASHES[state]
 
 
 def _commit(card: ModelCard, settings: Settings) -> str:

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from embark import evaluators
-from embark.data.items import content_numbers
+from embark.data.items import as_items, content_numbers, part_numbers, take
 from embark.data.lazy_items import take_ids
 from embark.evaluators.similarity import as_float32, has_token_vectors, tokens_of
+from embark.results.schema import PART, PARTNER
 from embark.stats.shared import partners
-from embark.types import Array, Scores, Side, Task, Truth
+from embark.types import MODALITIES, Array, Scores, Side, Task, Truth
 
 Change = Callable[[Array], Array]  # of (n, dim) float32 rows
 
@@ -105,6 +107,33 @@ def _named(side: Side | Sequence[str], rows: Array) -> dict[str, Any]:
     if not isinstance(side, Side):
         return {"id": take_ids(side, rows)}
     return {"id": take_ids(side.ids, rows), "content": content_numbers(side.items, rows).astype(np.int64)}
+
+
+def part_columns(sides: Mapping[str, Side], truth: Truth, scores: Scores) -> dict[str, Any]:
+    """The identities of the parts of the items that each outcome stands on, as lists of numbers by modality: questions
+    on one picture have the same number in `part_image`. Those of a partner begin with `partner_`.
+
+    Items of one part need no columns: `content` is the identity of that part.
+    """
+    columns = _parts(sides[scores.unit], scores.rows)
+    if (partner := partners(truth, scores.rows)) is not None:
+        side, rows = partner
+        columns |= {f"{PARTNER}{name}": column for name, column in _parts(sides[side], rows).items()}
+    return columns
+
+
+def _parts(side: Side, rows: Array) -> dict[str, Any]:
+    """The identities of the parts of items by modality; none where all items have one part."""
+    if not as_items(side.items).several_parts():
+        return {}
+    distinct, places = np.unique(rows, return_inverse=True)
+    of_items = list(part_numbers(take(side.items, distinct)))
+    columns: dict[str, Any] = {}
+    for modality in MODALITIES if any(len(parts) > 1 for parts in of_items) else ():
+        lists = [[number for kind, number in parts if kind == modality] for parts in of_items]
+        if any(lists):
+            columns[f"{PART}{modality}"] = pa.array(lists, pa.list_(pa.int64())).take(pa.array(places.reshape(-1)))
+    return columns
 
 
 def changed(vectors: Any, change: Change) -> Any:

@@ -21,7 +21,7 @@ from embark.models.encoder import Encoder
 from embark.planning import Count, Demand
 from embark.protocol import encoder_fingerprint, fingerprint_of, style_used
 from embark.results import SAMPLED, Record, Results, TaskResult
-from embark.run.embedded_task import item_columns
+from embark.run.embedded_task import item_columns, part_columns
 from embark.run.workbench import Workbench, readable_items
 from embark.stats.shared import ItemNumbers, Part, interval
 from embark.stats.statistics import check_score
@@ -65,7 +65,8 @@ def score_task(task: Task, demands: Sequence[tuple[Demand, Count]], scoring: Sco
         scores = scoring.bench.score(scoring.encoder, demand, scoring.tasks_at_once)
         check_score(scores)
         items = item_columns(demand.data.sides, demand.data.truth, scores)
-        columns = _with_names(scores.outcomes, demand) | _of_items(items) | _facts(scores, demand)
+        parts_of_items = part_columns(demand.data.sides, demand.data.truth, scores)
+        columns = _with_names(scores.outcomes, demand) | _of_items(items) | parts_of_items | _facts(scores, demand)
         outcomes.append(results.outcome_columns(demand.split, demand.subset, columns.pop("id"), columns))
         part = Part(scores.statistic, scores.main, scores.outcomes, numbers.observations("", items))
         embedded, seconds = spent.get((demand.split, demand.subset), (0, 0.0))

@@ -39,6 +39,7 @@ class StoreHealth(Tabular):
     spaces: tuple[SpaceHealth, ...]
     own_data: int = 0  # bytes of data that was given in Python
     own_freed: int = 0
+    left_out: tuple[str, ...] = ()  # notes on results that cannot be read, so that their models are not named
 
     @property
     def damage(self) -> tuple[str, ...]:
@@ -58,7 +59,7 @@ class StoreHealth(Tabular):
             "repair": (f"{counted(mended, 'damaged object')} replaced by what was sound in them.",),
             "gc": (f"{_size(sum(space.freed for space in self.spaces) + self.own_freed)} freed.",),
         }
-        return (total, *own, *done[self.action])
+        return (total, *own, *done[self.action], *self.left_out)
 
     def table(self) -> Table:
         """Spaces × vectors, segments, bytes."""
@@ -106,7 +107,8 @@ def _health(action: str, settings: Settings | None) -> StoreHealth:
     revisions = {result.dataset_revision for result in results}
     damaged = bool(folder.notes)  # results that cannot tell what data they need
     freed = own_tables.collect(settings.home, revisions) if action == "gc" and not damaged else 0
-    return StoreHealth(str(settings.store), action, largest_first, own_tables.size(settings.home), freed)
+    own = own_tables.size(settings.home)
+    return StoreHealth(str(settings.store), action, largest_first, own, freed, tuple(folder.notes))
 
 
 def _space(space: Space, action: str, models: Iterable[str], retries: int = 3) -> SpaceHealth:

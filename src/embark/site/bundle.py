@@ -94,7 +94,8 @@ def export_site(
         write_script(folder, "compare", comparisons_data(_by_model(current), list(tasks.values())), private)
         parts["items"] = galleries.files()
     write_script(folder, "index", _index(boards, tasks) | parts | {"live": live}, private)
-    return Site(folder, tuple(boards), (*stored.notes, *galleries.notes))
+    damaged = dict.fromkeys(note for board in boards.values() for note in board.damaged)
+    return Site(folder, tuple(boards), (*stored.notes, *damaged, *galleries.notes))
 
 
 def _write_boards(

@@ -9,9 +9,10 @@ import numpy as np
 
 from embark.results import Damaged, TaskResult
 from embark.stats.shared import Evidence, ItemNumbers, Observations, Part, interval_of
-from embark.stats.statistics import STATISTICS, Outcomes, Pushes, pushes, run_columns
-from embark.types import EmbarkError
+from embark.stats.statistics import STATISTICS, Outcomes, Pushes, columns_of, pushes, run_columns
+from embark.types import Array, EmbarkError
 
+MOST = 1e15  # of a number in outcomes: squares of larger ones are not finite
 KEYS = ("split", "subset", "id")
 NAMES = ("id", "content", "partner", "partner_content", "right")  # columns that tell which items a row stands on
 Parts: TypeAlias = dict[tuple[str, str], Part]
@@ -28,10 +29,11 @@ def parts_of(result: TaskResult, numbers: ItemNumbers) -> Parts:
         columns = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
         split, subset = columns["split"], columns["subset"]
     except Damaged as damage:
-        raise NotComparable(str(damage)) from None
+        raise NotComparable(str(damage)) from damage
     except (EmbarkError, OSError, ValueError, KeyError):  # pyarrow's errors for a damaged or foreign file among them
         raise NotComparable("the outcomes of its items are not on disk, or cannot be read") from None
     statistic = statistic_of(result, columns)
+    require_outcomes(statistic, result.metric, columns)
     # Rows of a part follow each other, since they are sorted.
     starts = np.flatnonzero(np.append(True, (split[1:] != split[:-1]) | (subset[1:] != subset[:-1]))[: len(split)])
     parts: Parts = {}
@@ -63,6 +65,18 @@ def statistic_of(result: TaskResult, columns: Outcomes) -> str:
     return names[0] if names else "mean"
 
 
+def require_outcomes(statistic: str, metric: str, columns: Outcomes) -> None:
+    """Raise `NotComparable` unless a statistic can be computed from the columns of outcomes."""
+    needed = columns_of(statistic, metric, columns)
+    if not needed or any(name not in columns or not _is_usable(columns[name]) for name in needed):
+        raise NotComparable(f"its items have no outcomes that {metric} could be computed from")
+
+
+def _is_usable(column: Array) -> bool:
+    """Whether a column has numbers of usual size, or texts and no empty cell."""
+    return None not in column if column.dtype == object else not (np.abs(column.astype(float)) > MOST).any()
+
+
 class Reading(NamedTuple):
     """What the items of one split and subset push its score."""
 
@@ -80,6 +94,7 @@ class Readings:
         self.results = results
         self.numbers = numbers or ItemNumbers()
         self.dated = False  # whether some were written before contents were, so that ids alone tell what is shared
+        self.damaged: dict[str, str] = {}  # by task: why its outcomes cannot be read, though they are on disk
         self._read: dict[str, list[Reading]] = {}
 
     @property
@@ -89,8 +104,15 @@ class Readings:
 
     def of(self, task: str) -> list[Reading]:
         """The parts of a task; an error where they cannot be read."""
+        if task in self.damaged:
+            raise NotComparable(self.damaged[task])
         if task not in self._read:
-            parts = parts_of(self.results[task], self.numbers)
+            try:
+                parts = parts_of(self.results[task], self.numbers)
+            except NotComparable as error:
+                if isinstance(error.__cause__, Damaged):
+                    self.damaged[task] = str(error)
+                raise
             self.dated = self.dated or any("content" not in part.outcomes for part in parts.values())
             self._read[task] = [
                 Reading(part.observations, pushes(part.statistic, part.main, part.outcomes)) for part in parts.values()

@@ -58,6 +58,24 @@ def check_score(scores: Scores) -> None:
             f"The score '{scores.main}' is {scores.value:.6g}, but the statistic '{scores.statistic}' of its outcomes "
             f"is {value:.6g}: its evaluator broke its contract (see embark.seams.Evaluator)."
         )
+def columns_of(statistic: str, main: str, outcomes: Outcomes) -> tuple[str, ...]:
+    """The columns of outcomes that a statistic reads; none where it is unknown."""
+    if statistic not in STATISTICS:
+        return ()
+    if statistic in ("mean", "runs"):
+        return (main,) if statistic == "mean" else _numbered(f"{main}_run", outcomes)
+    if statistic in ("pearson", "spearman"):
+        return ("gold", "similarity") if statistic == "pearson" else ("gold_rank", "similarity_rank")
+    runs = _numbered("cluster_run", outcomes, least=0) or ("cluster",)
+    return ("label", *runs, *_numbered("cluster_refit", outcomes, least=0))
+
+
+def _numbered(name: str, outcomes: Outcomes, least: int = 1) -> tuple[str, ...]:
+    """The columns of this name with the numbers 1, 2…; at least so many, whether they are in the outcomes or not."""
+    count = least
+    while f"{name}{count + 1}" in outcomes:
+        count += 1
+    return tuple(f"{name}{number + 1}" for number in range(count))
 
 
 def certain(statistic: str, main: str, outcomes: Outcomes, items: int) -> tuple[float, float] | None:

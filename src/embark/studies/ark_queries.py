@@ -124,7 +124,10 @@ def metric_values(ranks: Array, metric: str) -> Array:
 
 def _ranks(result: TaskResult) -> dict[tuple[str, str, str], int]:
     """The rank of the right document by split, subset and query; an error where queries have several right ones."""
-    columns = result.outcomes().select(["split", "subset", "id", "rank"]).to_pydict()
+    outcomes = result.outcomes()
+    if "rank" not in outcomes.column_names or outcomes["rank"].null_count:
+        raise EmbarkError(f"The outcomes of {result.model} on {result.task} have no ranks: run the task again.")
+    columns = outcomes.select(["split", "subset", "id", "rank"]).to_pydict()
     keys = zip(columns["split"], columns["subset"], columns["id"], strict=True)
     ranks = dict(zip(keys, columns["rank"], strict=True))
     for record in result.records:
@@ -132,7 +135,7 @@ def _ranks(result: TaskResult) -> dict[tuple[str, str, str], int]:
         values = np.array([rank for key, rank in ranks.items() if key[:2] == part])
         for metric in METRICS:
             mean = float(metric_values(values, metric).mean())
-            if abs(mean - record.metrics[metric]) > 1e-6:
+            if abs(mean - record.metrics.get(metric, mean)) > 1e-6:
                 raise EmbarkError(
                     f"{result.task} has queries with several right answers ({metric} {record.metrics[metric]:.4f}, "
                     f"by the first one {mean:.4f}), and ARK's tables are of one: leave it out."

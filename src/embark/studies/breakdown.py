@@ -12,7 +12,7 @@ from embark.catalogue import check_name, group_values, listed
 from embark.results import ABOUT, TaskResult
 from embark.results.table import Exact, Row, Score, Table, short
 from embark.settings import Settings
-from embark.stats.outcomes import observations_of, statistic_of
+from embark.stats.outcomes import observations_of, require_outcomes, statistic_of
 from embark.stats.shared import ItemNumbers, Observations, part_interval
 from embark.studies.own_results import own_results
 from embark.studies.plotting import color, marker
@@ -157,6 +157,7 @@ def _groups(result: TaskResult, numbers: ItemNumbers, classes: bool) -> Iterator
     conditions = _conditions(result, columns)
     if not (labels or conditions) or statistic_of(result, columns) != "mean":
         return
+    require_outcomes("mean", result.metric, columns)
     items = observations_of(columns, result.task, numbers)  # ids repeat from task to task
     for label, values in labels.items():
         for value, rows in sorted(_rows(values).items()):

@@ -141,7 +141,7 @@ def _composed(reported: Reported) -> Report:
     models = listed(labels) if len(labels) <= NAMED else counted(len(labels), "model")
     document = Document(f"{models} on {reported.name}", tuple(byline(reported)), sections, bibtex(reported))
     notes = applicable({NO_FIGURES: not find_spec("matplotlib")} | {f"missing: {gap}": True for gap in gaps})
-    return Report(reported.board, document, commands, notes=(*reported.loaded.notes, *notes))
+    return Report(reported.board, document, commands, notes=(*reported.loaded.notes, *reported.board.damaged, *notes))
 
 
 def _missing_scores(reported: Reported) -> tuple[tuple[str, ...], tuple[str, ...]]:
