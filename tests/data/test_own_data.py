@@ -443,7 +443,7 @@ def test_14_09_rows_of_every_shape_come_back_from_toml(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "own data", test__csv='text,label\n"a",x\n')
     odd = {'a "quote"': "tab\tand \\ and \x7f", "ünder": "line\nbreak"}
     task = Task(
-        "Odd [name]", "Other", "probe", "labelled", local_source(folder), "f1", "Cat", ("text",), columns=odd,
+        "Odd [name]", "Other", "multilabel", "labelled", local_source(folder), "hamming", "Cat", ("text",), columns=odd,
         params={"shots": 3, "runs": 2},
         options={"equal": "one", "where": {"label": ["x", "y"]}, "divide": {"train": 0.25}},
         subsets={"de": ("deu-Latn",), "x y": ("eng",)}, labels=("a", "b"), chance=0.5, upright=False, tags={"k": "v"},
