@@ -23,7 +23,7 @@ from embark.models import MODELS
 from embark.results import ABOUT, Record, Results, TaskResult, outcome_columns
 from embark.run.score import fingerprint_of
 from embark.settings import Settings, load_settings
-from embark.studies.study import Study
+from embark.studies.analysis import Analysis
 from embark.tasks import TASKS, get_benchmark
 
 MODEL = "embark/random"
@@ -95,9 +95,9 @@ def settings(pocket_vectors: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     return settings
 
 
-def study_of(name: str, settings: Settings) -> Study:
+def study_of(name: str, settings: Settings) -> Analysis:
     """What the public function returns."""
-    function: Callable[..., Study] = getattr(analyze, name)
+    function: Callable[..., Analysis] = getattr(analyze, name)
     if name in VECTORS:
         task, arguments, _ = VECTORS[name]
         return function(MODEL, task, settings=settings, **arguments)

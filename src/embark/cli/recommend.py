@@ -38,7 +38,7 @@ def recommend(
     embark recommend -b ARK --need 'natural science'
     embark recommend -t 'Pets*' --own --need retrieval --max-params 100M
     """
-    study = embark.recommend(
+    recommendation = embark.recommend(
         need,
         benchmark,
         named_tasks(task, folder, tasks_file),
@@ -50,4 +50,4 @@ def recommend(
         own=own,
         settings=load_settings(results=results),
     )
-    present(study, style, plot, select)
+    present(recommendation, style, plot, select)

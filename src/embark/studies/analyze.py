@@ -1,8 +1,8 @@
 """Analyses of scores and stored vectors: the functions of `embark.analyze`, one per command of `embark analyze`.
 
-Each takes the names of a benchmark or tasks (and models, for stored vectors) and returns a `Study`: `print` shows its
-table, `.to_frame()` is a DataFrame, `.plot("file.svg")` draws it, and `.notes` say what was left out. Those of stored
-vectors share some arguments: `embark.studies.stored_tasks.SharedArguments`.
+Each takes the names of a benchmark or tasks (and models, for stored vectors) and returns an `Analysis`: `print` shows
+its table, `.to_frame()` is a DataFrame, `.plot("file.svg")` draws it, and `.notes` say what was left out. Those of
+stored vectors share some arguments: `embark.studies.stored_tasks.SharedArguments`.
 """
 
 from embark.studies.answers import answers

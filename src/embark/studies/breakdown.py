@@ -14,9 +14,9 @@ from embark.results.table import Exact, Row, Score, Table, short
 from embark.settings import Settings
 from embark.stats.outcomes import observations_of, statistic_of
 from embark.stats.shared import ItemNumbers, Observations, part_interval
+from embark.studies.analysis import Analysis
 from embark.studies.own_results import own_results
 from embark.studies.plotting import color, marker
-from embark.studies.study import Study
 from embark.tasks import Tasks
 from embark.types import Array, Benchmark, EmbarkError
 
@@ -85,7 +85,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Breakdown(Study):
+class Breakdown(Analysis):
     """Scores by task, fact and value, of several models."""
 
     parts: tuple[Part, ...]

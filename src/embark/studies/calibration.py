@@ -13,9 +13,9 @@ from embark.results.drawing import COLUMN, PAGE
 from embark.results.table import Row, Score, Table, short
 from embark.settings import Settings
 from embark.stats.intervals import mean_interval
+from embark.studies.analysis import Analysis
 from embark.studies.own_results import own_results
 from embark.studies.plotting import GREY, color, legend_below, marker
-from embark.studies.study import Study
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark, EmbarkError
 
@@ -96,7 +96,7 @@ class Confidence:
 
 
 @dataclass(frozen=True)
-class Calibration(Study):
+class Calibration(Analysis):
     """Tasks by model, each with its predictions."""
 
     parts: tuple[Confidence, ...]

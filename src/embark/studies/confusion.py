@@ -14,9 +14,9 @@ from embark.results import PREDICTED, TaskResult
 from embark.results.table import Exact, Row, Score, Table, applicable, short
 from embark.settings import Settings
 from embark.stats.intervals import mean_interval
+from embark.studies.analysis import Analysis
 from embark.studies.own_results import own_results
 from embark.studies.plotting import draw_heat
-from embark.studies.study import Study
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark, EmbarkError
 
@@ -99,7 +99,7 @@ class Classified:
 
 
 @dataclass(frozen=True)
-class Confusion(Study):
+class Confusion(Analysis):
     """Tasks class by class, for several models."""
 
     parts: tuple[Classified, ...]

@@ -18,9 +18,9 @@ from embark.results.drawing import PAGE
 from embark.results.table import Cell, Row, Table, short
 from embark.run.embedded_task import Embedded, EmbeddedPart, sample
 from embark.run.models import Models
+from embark.studies.analysis import Analysis
 from embark.studies.plotting import color, log_axis
 from embark.studies.stored_tasks import SharedArguments, one_stored_task
-from embark.studies.study import Study
 from embark.types import Array, Classes, EmbarkError, Gold, Groups, Matches, Qrels, Split, Task, role_of
 
 MOST = 5_000  # items of a side
@@ -100,7 +100,7 @@ class ModelGeometry:
 
 
 @dataclass(frozen=True)
-class Geometry(Study):
+class Geometry(Analysis):
     """One task as several models embedded it, side by side."""
 
     models: tuple[ModelGeometry, ...]

@@ -18,10 +18,10 @@ from embark.results.drawing import PAGE
 from embark.results.table import Row, Table, applicable, short
 from embark.run.embedded_task import Embedded, EmbeddedPart, sample
 from embark.run.models import Models
+from embark.studies.analysis import Analysis
 from embark.studies.geometry import first_label, part_of
 from embark.studies.plotting import SMALL, color, label_points, legend_below, marker
 from embark.studies.stored_tasks import SharedArguments, one_stored_task
-from embark.studies.study import Study
 from embark.types import Array, Classes, EmbarkError, Groups, Split, Task
 
 METHODS = {"umap": "UMAP", "tsne": "t-SNE", "pca": "PCA (two main axes)"}
@@ -78,7 +78,7 @@ class ModelMap:
 
 
 @dataclass(frozen=True)
-class Maps(Study):
+class Maps(Analysis):
     """Maps of one task by several models, side by side."""
 
     models: tuple[ModelMap, ...]

@@ -23,11 +23,11 @@ from embark.run.models import Models
 from embark.settings import cores
 from embark.stats.paired import difference
 from embark.stats.shared import ItemNumbers, Part, interval
+from embark.studies.analysis import Analysis
 from embark.studies.pareto import on_front
 from embark.studies.plotting import SMALL, color, legend_below, log_axis
 from embark.studies.search_indexes import BUILD_EXPANSION, CONNECTIVITY, METHODS, Built, Corpus, Method, Search
 from embark.studies.stored_tasks import SharedArguments, one_stored_task
-from embark.studies.study import Study
 from embark.types import Array, EmbarkError, Qrels, Task
 
 LEAST = 10  # documents that a search returns at least, whatever the measure looks at
@@ -79,7 +79,7 @@ class IndexCurve:
 
 
 @dataclass(frozen=True)
-class IndexStudy(Study):
+class SearchCosts(Analysis):
     """What search indexes cost, and what they lose."""
 
     curves: tuple[IndexCurve, ...]
@@ -151,7 +151,7 @@ class IndexStudy(Study):
 
 def index(
     model: Models, task: str | Task, *, repeats: int = 5, threads: int | None = None, **shared: Unpack[SharedArguments]
-) -> IndexStudy:
+) -> SearchCosts:
     """Measure search indexes over a retrieval task's stored vectors: score, bytes, build time and queries a second.
 
     `repeats` are measurements of each time, `threads` those that build and search (default: all cores). `shared`:
@@ -164,13 +164,13 @@ def index(
 
 def indexed(
     tasks: Sequence[Embedded], repeats: int = 5, threads: int | None = None, show_progress: bool = False
-) -> IndexStudy:
-    """The study of tasks with their vectors."""
+) -> SearchCosts:
+    """The costs of searching tasks with their vectors."""
     threads = threads or cores()
     depth = max(map(_depth, tasks))
     with progress("indexes", len(METHODS) * len(tasks), show_progress, "kinds") as advance:
         curves = tuple(_curve(task, depth, repeats, threads, advance) for task in tasks)
-    return IndexStudy(curves, threads, repeats, depth)
+    return SearchCosts(curves, threads, repeats, depth)
 
 
 def _depth(task: Embedded) -> int:

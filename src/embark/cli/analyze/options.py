@@ -14,7 +14,7 @@ from embark.cli.output import emit, say
 
 if TYPE_CHECKING:  # importing numpy and others would slow down --help
     from embark.settings import Settings
-    from embark.studies.study import Study
+    from embark.studies.analysis import Analysis
 
 OnBenchmark = Annotated[
     str | None, typer.Option("-b", "--benchmark", help="Benchmark name (default: MIEB(Multilingual)).")
@@ -27,7 +27,7 @@ Own = Annotated[bool, typer.Option("--own", help="Only your own results, without
 
 
 def present(
-    study: Study, style: str, plot: Path | None, columns: list[str] | None = None, keep: Settings | None = None
+    study: Analysis, style: str, plot: Path | None, columns: list[str] | None = None, keep: Settings | None = None
 ) -> None:
     """Print the notes and the table of a study, draw its plot into a file, and keep it in the results of `keep`."""
     say(*study.notes)
