@@ -43,8 +43,8 @@ STAGES = {
 THREE = ["PocketNameToImage", "PocketNameSTS", "PocketGroupZeroShot"]
 HEAD = """# Gallery
 
-Every figure that a command draws, with its command and the words that go below it in a paper (`analysis.caption`; they are
-also in the file, as its description). This page and its drawings are made by `python examples/gallery.py`, from
+Every figure that a command draws, with its command and the words that go below it in a paper (`analysis.caption`; they
+are also in the file, as its description). This page and its drawings are made by `python examples/gallery.py`, from
 published scores, from a run of three small models on Pocket tasks, and from a made-up field of 59 models on UniBench's
 benchmarks (medians, gains, extremes, scaling with the architecture held fixed), whose scores by model were never
 printed. What is made up says so.

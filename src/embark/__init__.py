@@ -79,10 +79,10 @@ Settings
     Stages           models that work before and after a retriever
 
 What functions return
-    Analysis, ArkDiagnosis, CardSection, CheckReport, Comparison, CostReport, Diagnosis, Examination, Facts, FetchReport,
-    Flips, Imported, Leaderboard, Measurement, OmniDiagnosis, OmniSet, PageServer, PlanReport, PublishedCheck,
-    Recommendation, RecordingInputs, Reference, Report, ResultSet, Run, Site, StoreHealth, Upload, VectorFile,
-    Verification
+    Analysis, ArkDiagnosis, CardSection, CheckReport, Comparison, CostReport, Diagnosis, Examination, Facts,
+    FetchReport, Flips, Imported, Leaderboard, Measurement, OmniDiagnosis, OmniSet, PageServer, PlanReport,
+    PublishedCheck, Recommendation, RecordingInputs, Reference, Report, ResultSet, Run, Site, StoreHealth, Upload,
+    VectorFile, Verification
 
 What they are made of
     Record, TaskResult, Ranking, Matrix, Table, Score, EmbarkError

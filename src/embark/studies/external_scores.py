@@ -28,10 +28,10 @@ ExternalScores = Mapping[str, Mapping[str, float]]  # measure → model → valu
 
 
 def mllm(
-    table: Path | str | ExternalScores | None = None,
     benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
+    table: Path | str | ExternalScores | None = None,
     by: str = "category",
     correlation: str = "pearson",
     own: bool = False,

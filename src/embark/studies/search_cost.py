@@ -28,7 +28,8 @@ from embark.studies.pareto import on_front
 from embark.studies.plotting import SMALL, color, legend_below, log_axis
 from embark.studies.search_indexes import BUILD_EXPANSION, CONNECTIVITY, METHODS, Built, Corpus, Method, Search
 from embark.studies.stored_tasks import SharedArguments, one_stored_task
-from embark.types import Array, EmbarkError, Qrels, Task
+from embark.tasks import Tasks
+from embark.types import Array, EmbarkError, Qrels
 
 LEAST = 10  # documents that a search returns at least, whatever the measure looks at
 RISE = 3  # points between an interval and the name above it
@@ -150,16 +151,18 @@ class SearchCosts(Analysis):
 
 
 def index(
-    model: Models, task: str | Task, *, repeats: int = 5, threads: int | None = None, **shared: Unpack[SharedArguments]
+    model: Models, tasks: Tasks, *, repeats: int = 5, threads: int | None = None, **shared: Unpack[SharedArguments]
 ) -> SearchCosts:
-    """Measure search indexes over a retrieval task's stored vectors: score, bytes, build time and queries a second.
+    """Measure search indexes over one retrieval task's stored vectors: score, bytes, build time and queries a second.
 
     `repeats` are measurements of each time, `threads` those that build and search (default: all cores). `shared`:
     protocol, embed (what is not stored; else it is an error), loading, settings, show_progress.
     """
     if repeats < 1:
         raise EmbarkError(f"A time is measured at least once, not {repeats} times.")
-    return indexed(one_stored_task(model, task, **shared), repeats, threads, shared.get("show_progress", True))
+    if threads is not None and threads < 1:
+        raise EmbarkError(f"At least one thread builds and searches, not {threads}.")
+    return indexed(one_stored_task(model, tasks, **shared), repeats, threads, shared.get("show_progress", True))
 
 
 def indexed(
