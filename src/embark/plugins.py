@@ -1,4 +1,4 @@
-"""Plug-ins: packages that bring models, loader families, tasks and benchmarks of their own.
+"""Plug-ins: packages that bring models, loader families, tasks, benchmarks and studies of their own.
 
 A package names a function (or a `Plugin`) under the entry-point group "embark" in its pyproject.toml:
 
@@ -22,7 +22,7 @@ from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
 from embark.catalogue import Registry
-from embark.seams import Evaluator, Reader
+from embark.seams import Evaluator, Reader, Study
 from embark.settings import allowed_plugins
 from embark.types import Benchmark, EmbarkError, ModelCard, Task
 
@@ -45,7 +45,7 @@ class Plugin:
     readers: tuple[Reader, ...] = ()
     evaluators: tuple[Evaluator, ...] = ()
     rules: tuple[Any, ...] = ()
-    studies: tuple[Any, ...] = ()
+    studies: tuple[Study, ...] = ()
 
 
 def allow(*distributions: str) -> None:
@@ -123,7 +123,7 @@ def _load() -> dict[str, Plugin]:
     return out
 
 
-ROWS = {"cards": ModelCard, "tasks": Task, "benchmarks": Benchmark}
+ROWS = {"cards": ModelCard, "tasks": Task, "benchmarks": Benchmark, "studies": Study}
 
 
 def _check(plugin: Plugin) -> None:

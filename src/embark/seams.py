@@ -68,12 +68,13 @@ class Study:
     name: str
     about: str  # in a sentence or two, as `embark analyze` and `embark show` print it
     run: Callable[..., Any] | str
-    needs: Literal["scores", "vectors", "generators"]
+    needs: Literal["scores", "outcomes", "vectors", "generators"]
     options: Mapping[str, Option] = field(default_factory=dict)  # keyword arguments of the function, by name
     examples: tuple[str, ...] = ()  # command lines, for its help
 
     ARGUMENTS: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "scores": ("benchmark", "tasks", "own", "settings"),
+        "outcomes": ("benchmark", "tasks", "settings"),
         "vectors": ("model", "tasks", "protocol", "embed", "loading", "settings"),
         "generators": ("model", "tasks", "loading", "settings"),
     }

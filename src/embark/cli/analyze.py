@@ -5,7 +5,7 @@ A command has the options that all studies of its need share, and those that its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import typer
 
 import embark  # its parts are loaded at first use, so that --help stays fast
-from embark.catalogue import UnknownName
 from embark.cli.grammar import Command, Group
 from embark.cli.output import (
     Format,
@@ -35,7 +34,12 @@ from embark.settings import Settings, load_settings
 from embark.studies import STUDIES
 from embark.types import Option
 
-HEADS = {"scores": "Scores of many models", "vectors": "Stored vectors", "generators": "Generators"}
+HEADS = {
+    "scores": "Scores of many models",
+    "outcomes": "Items of your own runs",
+    "vectors": "Stored vectors",
+    "generators": "Generators",
+}
 PLUGINS = "Of plug-ins"
 KEYWORD = Parameter.KEYWORD_ONLY
 FLAGS = {"models": ("-m", "--model"), "prompts": ("--prompt",)}  # where it is not the name of the option
@@ -53,19 +57,24 @@ Plot = Annotated[Path | None, typer.Option("--plot", help="Draw it into this fil
 Own = Annotated[bool, typer.Option("--own", help="Only your own results, without the published ones.")]
 
 
+class StudyCommands(Mapping[str, Any]):
+    """The command of every study by its name, made when it is asked for."""
+
+    def __getitem__(self, name: str) -> Any:
+        return command(STUDIES[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(STUDIES)
+
+    def __len__(self) -> int:
+        return len(STUDIES)
+
+
 class Studies(Group):
-    """The studies by what they need, then those of plug-ins; a command is made when it is asked for."""
+    """The studies by what they need, then those of plug-ins."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """The names of all studies."""
-        return list(STUDIES)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of a study; for an unknown name, the usage error suggests others."""
-        try:
-            return command(STUDIES[cmd_name])
-        except UnknownName as error:
-            return ctx.fail(str(error))
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes | {"commands": StudyCommands()})
 
     def heads(self) -> Mapping[str, tuple[str, ...]]:
         """The names of studies by heading."""
@@ -111,10 +120,12 @@ def command(study: Study) -> Any:
 def parameter(name: str, option: Option) -> Parameter:
     """An option of a study as one of its command; without it, the default of the study's function counts."""
     flags = FLAGS.get(name, (f"--{name.replace('_', '-')}",))
-    choices = option.kind if isinstance(option.kind, tuple) else ()
-    annotation: Any = str if choices else option.kind
-    declared = typer.Option(*flags, help=option.about, metavar="|".join(choices) or None)
-    return Parameter(name, KEYWORD, default=None, annotation=Annotated[annotation | None, declared])
+    kind: Any = option.kind
+    text = option.about
+    if isinstance(option.kind, tuple):
+        *others, last = option.kind
+        kind, text = str, f"{', '.join(others)} or {last}. {text}"
+    return Parameter(name, KEYWORD, default=None, annotation=Annotated[kind | None, typer.Option(*flags, help=text)])
 
 
 def of_scores(
@@ -127,8 +138,20 @@ def of_scores(
     results: ResultsFolder = None,
 ) -> dict[str, Any]:
     """The arguments of a study of scores."""
+    return {"own": own, **of_outcomes(benchmark, tasks, folder=folder, tasks_file=tasks_file, results=results)}
+
+
+def of_outcomes(
+    benchmark: OnBenchmark = None,
+    tasks: OnTasks = None,
+    *,
+    folder: Folder = None,
+    tasks_file: TasksFile = None,
+    results: ResultsFolder = None,
+) -> dict[str, Any]:
+    """The arguments of a study of the items of own runs."""
     named = named_tasks(tasks, folder, tasks_file)
-    return {"benchmark": benchmark, "tasks": named, "own": own, "settings": load_settings(results=results)}
+    return {"benchmark": benchmark, "tasks": named, "settings": load_settings(results=results)}
 
 
 def of_vectors(
@@ -179,6 +202,7 @@ def of_generators(
 
 ARGUMENTS: dict[str, Callable[..., dict[str, Any]]] = {
     "scores": of_scores,
+    "outcomes": of_outcomes,
     "vectors": of_vectors,
     "generators": of_generators,
 }

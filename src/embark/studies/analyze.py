@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from embark.catalogue import check_name
 from embark.studies.analysis import Analysis
 from embark.studies.registry import STUDIES
 from embark.types import EmbarkError
@@ -57,7 +58,12 @@ def __dir__() -> list[str]:
 
 def run(name: str, *arguments: Any, **options: Any) -> Analysis:
     """The analysis of a study by name, ours or a plug-in's, with the arguments and options of its function."""
-    analysis = STUDIES[name].function(*arguments, **options)
+    study = STUDIES[name]
+    for option in options.keys() & study.options.keys():
+        choices = study.options[option].kind
+        if isinstance(choices, tuple) and options[option] is not None:
+            check_name(f"{option} of the study {name}", options[option], choices)
+    analysis = study.function(*arguments, **options)
     if not isinstance(analysis, Analysis):
         raise EmbarkError(f"The study '{name}' returned a {type(analysis).__name__}, and not an embark.Analysis.")
     return analysis

@@ -30,7 +30,6 @@ def breakdown(
     *,
     by: str | None = None,
     pool: bool = False,
-    own: bool = True,
     settings: Settings | None = None,
 ) -> Breakdown:
     """The scores of your own runs within groups of items, by a label that the data give them.
@@ -38,7 +37,7 @@ def breakdown(
     `by` names the label (default: every one that a task has): ARK's skills and demand, UniBench's corruption or
     attribute, whatever a reader keeps; "condition" of robustness tasks; "class" of classification. An item with several
     values of a label counts in each of their groups. `pool` puts the items of all tasks together: one group a value.
-    Published scores have no outcomes of items, so they cannot be broken down; `own` changes nothing.
+    Published scores have no outcomes of items, so they cannot be broken down.
     """
     results = own_results(benchmark, tasks, settings=settings)
     numbers: dict[str, ItemNumbers] = {}

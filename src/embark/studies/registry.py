@@ -9,7 +9,7 @@ from embark.plugins import registry
 from embark.seams import Study
 from embark.types import Option
 
-BY = Option(str, "Group tasks by category (default), type, capability, domain… or task.")
+BY = Option(str, "Group tasks by category (the default), type, capability, domain… or task.")
 CORRELATION = Option(("spearman", "pearson"), "Default: spearman.")
 DIMS = Option(list[int], "Dimensions to keep; may be given several times.")
 MODELS = Option(list[str], "Only these models: names or patterns, '*siglip*'.")
@@ -24,7 +24,7 @@ OF_SCORES = (
         "scores",
         {
             "correlation": CORRELATION,
-            "method": Option(("hierarchical", "umap"), "Of clustering (hierarchical); umap is with HDBSCAN."),
+            "method": Option(("hierarchical", "umap"), "Of clustering; default: hierarchical."),
             "threshold": Option(float, "Mean correlation that joins clusters (0.8)."),
         },
         (
@@ -42,7 +42,7 @@ OF_SCORES = (
         {
             "size": Option(int, "Tasks to keep (else as the threshold says)."),
             "threshold": Option(float, "Correlation above which one of two tasks goes (0.9)."),
-            "method": Option(("totals", "repeats", "average"), "totals (default with --size), average is MIEB's."),
+            "method": Option(("totals", "repeats", "average"), "Default: totals with --size, else repeats."),
             "by": BY,
             "correlation": CORRELATION,
             "representatives": Option(bool, "Instead, the most representative task of each group."),
@@ -71,7 +71,7 @@ OF_SCORES = (
         "embark.studies.scaling:scaling",
         "scores",
         {
-            "against": Option(("parameters", "data"), "parameters (default), or data (training examples)."),
+            "against": Option(("parameters", "data"), "Default: parameters; data are training examples."),
             "by": BY,
             "hold": Option(str, "Compare models with the same architecture, objective, family, data…"),
             "models": MODELS,
@@ -90,7 +90,7 @@ OF_SCORES = (
         "embark.studies.gains:gains",
         "scores",
         {
-            "against": Option(("data", "parameters"), "data (training examples, default), or parameters."),
+            "against": Option(("data", "parameters"), "Default: data (training examples)."),
             "by": Option(str, "Group tasks by this tag (default: capability, else category)."),
             "reference": Option(str, "The task to compare with (ImageNet)."),
             "models": MODELS,
@@ -141,7 +141,7 @@ OF_SCORES = (
         "The models that no other beats in both score and cost.",
         "embark.studies.pareto:pareto",
         "scores",
-        {"against": Option(("parameters", "dim", "price", "time"), "parameters (default); time: of your own runs.")},
+        {"against": Option(("parameters", "dim", "price", "time"), "Default: parameters; time: of your runs.")},
         ("embark analyze pareto --plot front.svg", "embark analyze pareto -b Pocket --own --against time"),
     ),
     Study(
@@ -178,41 +178,6 @@ OF_SCORES = (
         ),
     ),
     Study(
-        "confusion",
-        "Your zero-shot and probe tasks class by class: precision, recall, and what each class is taken for.",
-        "embark.studies.confusion:confusion",
-        "scores",
-        {"models": MODELS, "matrix": Option(bool, "Instead, every pair of classes that are confused.")},
-        (
-            "embark analyze confusion -t PocketGroupZeroShot -m embark/pocket --plot confusion.svg",
-            "embark analyze confusion -t PocketGroupProbe --matrix --format csv",
-        ),
-    ),
-    Study(
-        "calibration",
-        "Whether your zero-shot models know when they are right: confidence, entropy, calibration error.",
-        "embark.studies.calibration:calibration",
-        "scores",
-        {"models": MODELS},
-        ("embark analyze calibration -t PocketGroupZeroShot --plot calibration.svg",),
-    ),
-    Study(
-        "breakdown",
-        "Your scores within groups of items: by skill, corruption, attribute or whatever the data tell about each.\n\n"
-        "Robustness tasks have the label condition; tasks of classification have class, if it is named.",
-        "embark.studies.breakdown:breakdown",
-        "scores",
-        {
-            "by": Option(str, "The label to go by (default: every one)."),
-            "pool": Option(bool, "The items of all tasks together: one group a value."),
-        },
-        (
-            "embark analyze breakdown -t UniBench/imagenetc",
-            "embark analyze breakdown -b 'ARK(emoji)' --by skills --pool --plot skills.svg",
-            "embark analyze breakdown -t PocketRobustness --by condition",
-        ),
-    ),
-    Study(
         "rendering",
         "What reading costs: the same pairs of sentences as pictures (visual STS) and as text (their twins). Without a "
         "benchmark or tasks, all visual STS.",
@@ -223,6 +188,44 @@ OF_SCORES = (
             "embark run -m MODEL -t STS13VisualSTS -t STS13",
             "embark analyze rendering -t STS13VisualSTS",
             "embark analyze rendering -b 'MIEB(Multilingual)' --plot reading.svg",
+        ),
+    ),
+)
+
+OF_OUTCOMES = (
+    Study(
+        "confusion",
+        "Your zero-shot and probe tasks class by class: precision, recall, and what each class is taken for.",
+        "embark.studies.confusion:confusion",
+        "outcomes",
+        {"models": MODELS, "matrix": Option(bool, "Instead, every pair of classes that are confused.")},
+        (
+            "embark analyze confusion -t PocketGroupZeroShot -m embark/pocket --plot confusion.svg",
+            "embark analyze confusion -t PocketGroupProbe --matrix --format csv",
+        ),
+    ),
+    Study(
+        "calibration",
+        "Whether your zero-shot models know when they are right: confidence, entropy, calibration error.",
+        "embark.studies.calibration:calibration",
+        "outcomes",
+        {"models": MODELS},
+        ("embark analyze calibration -t PocketGroupZeroShot --plot calibration.svg",),
+    ),
+    Study(
+        "breakdown",
+        "Your scores within groups of items: by skill, corruption, attribute or whatever the data tell about each.\n\n"
+        "Robustness tasks have the label condition; tasks of classification have class, if it is named.",
+        "embark.studies.breakdown:breakdown",
+        "outcomes",
+        {
+            "by": Option(str, "The label to go by (default: every one)."),
+            "pool": Option(bool, "The items of all tasks together: one group a value."),
+        },
+        (
+            "embark analyze breakdown -t UniBench/imagenetc",
+            "embark analyze breakdown -b 'ARK(emoji)' --by skills --pool --plot skills.svg",
+            "embark analyze breakdown -t PocketRobustness --by condition",
         ),
     ),
 )
@@ -245,7 +248,7 @@ OF_VECTORS = (
         "embark.studies.maps:map",
         "vectors",
         {
-            "by": Option(("side", "label"), "What colors the points (side)."),
+            "by": Option(("side", "label"), "What colors the points; default: side."),
             "method": Option(("umap", "tsne", "pca"), "Default: umap where installed, else tsne."),
             "subset": SUBSET,
         },
@@ -286,7 +289,7 @@ OF_VECTORS = (
         "A ranking measure at every k: top-k accuracy of retrieval, choice and zero-shot classification.",
         "embark.studies.task_variants:topk",
         "vectors",
-        {"measure": Option(("hit_rate", "recall", "precision", "ndcg", "map", "mrr"), "hit_rate: top-k accuracy.")},
+        {"measure": Option(("hit_rate", "recall", "precision", "ndcg", "map", "mrr"), "Default: hit_rate.")},
         ("embark analyze topk -m embark/pocket -t PocketNameToImage -t PocketSubgroupZeroShot --plot topk.svg",),
     ),
     Study(
@@ -342,7 +345,7 @@ OF_GENERATORS = (
         "embark.studies.answers:answers",
         "generators",
         {
-            "by": Option(("answer", "likelihood", "mean-likelihood"), "How they choose (answer)."),
+            "by": Option(("answer", "likelihood", "mean-likelihood"), "How they choose; default: answer."),
             "prompt": Option(str, "The question; {classes} are the names of the classes."),
         },
         (
@@ -354,5 +357,5 @@ OF_GENERATORS = (
 )
 
 STUDIES: Registry[Study] = registry(
-    "study", {study.name: study for study in (*OF_SCORES, *OF_VECTORS, *OF_GENERATORS)}, "studies"
+    "study", {study.name: study for study in (*OF_SCORES, *OF_OUTCOMES, *OF_VECTORS, *OF_GENERATORS)}, "studies"
 )
