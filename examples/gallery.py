@@ -177,7 +177,7 @@ def scores(home: Settings) -> Figures:
             "distill --representatives --by type",
             lambda: analyze.distill(representatives=True, by="type"),
         ),
-        "predict": ("predict --from 'MIEB(lite)'", analyze.predict),
+        "predict": ("predict --part 'MIEB(lite)'", analyze.predict),
         "medians": ("medians -b UniBench", lambda: field_medians(made_up)),
         "scaling-held": (
             "scaling -b UniBench --against data --hold architecture",

@@ -12,6 +12,7 @@ import pytest
 
 DOCS = Path(__file__).parents[1] / "docs" / "models.md"
 GOOD = re.findall(r"^`my_package.py`:\n\n```py\n(.*?)```", DOCS.read_text(encoding="utf-8"), flags=re.S | re.M)[0]
+STUDY = re.findall(r"^```py\n(.*?)```", (DOCS.parent / "analysis.md").read_text(encoding="utf-8"), flags=re.S | re.M)[0]
 
 
 PLUGIN = "from embark import ModelCard; from embark.plugins import Plugin; plugin = Plugin"
@@ -53,6 +54,32 @@ def test_a_plug_in_brings_models_families_tasks_and_benchmarks(tmp_path: Path) -
     assert "me/bytes" in done.stdout
 
 
+def test_a_plug_in_brings_a_study(tmp_path: Path) -> None:
+    folder = installed(tmp_path, "my_package", STUDY)
+    done = run(
+        folder,
+        "import embark\n"
+        "from embark.cli import main\n"
+        "by_name = embark.analyze.run('spread', 'ARK', top=2)\n"
+        "assert by_name == embark.analyze.spread('ARK', top=2)\n"
+        "print(by_name.table().format('csv'), end='---\\n')\n"
+        f"plot = ['--plot', {str(tmp_path / 'spread.svg')!r}]\n"
+        "for words in (['spread', '-b', 'ARK', '--top', '2', '--format', 'csv', *plot], ['--help']):\n"
+        "    sys.argv = ['embark', 'analyze', *words]\n"
+        "    try: main()\n"
+        "    except SystemExit: print(end='---\\n')\n",
+        "-W",
+        "error",
+    )
+    assert done.returncode == 0, done.stderr
+    by_name, printed, listed, _ = done.stdout.split("---\n")
+    assert by_name.strip() == printed.strip()
+    assert printed.startswith("task,spread\nARK/")
+    assert len(printed.split()) == 3
+    assert listed.split("Of plug-ins:\n")[1].split("\n")[0].split()[:3] == ["spread", "How", "far"]
+    assert (tmp_path / "spread.svg").stat().st_size > 5_000
+
+
 BROKEN = {
     "missing": ("import nothing_of_that_name", "ModuleNotFoundError: No module named 'nothing_of_that_name'"),
     "raises": ("def plugin(): raise RuntimeError('out of order')", "RuntimeError: out of order"),
@@ -65,6 +92,11 @@ BROKEN = {
     "names": (f"{PLUGIN}(cards=('me/x',))", "TypeError: its cards are no tuple of ModelCard"),
     "tasks": (f"{PLUGIN}(tasks=ModelCard('me/x', '1', 'x', ()))", "TypeError: its tasks are no tuple of Task"),
     "nothing": (f"{PLUGIN}(benchmarks=None)", "TypeError: its benchmarks are no tuple of Benchmark"),
+    "study": (f"{PLUGIN}(studies=(print,))", "TypeError: its studies are no tuple of Study"),
+    "undeclared": (
+        f"from embark.seams import Study; {PLUGIN}(studies=(Study('mine', 'Mine.', print, 'models'),))",
+        "EmbarkError: The study 'mine' is declared wrongly: it needs scores or",
+    ),
     "pair": (f"{PLUGIN}(loaders=('x', 'm:f'))", "TypeError: its loaders are no mapping"),
     "function": (f"{PLUGIN}(loaders={{'x': print}})", "TypeError: its loader 'x' is neither"),
 }
