@@ -104,7 +104,10 @@ class Study:
         """The function, imported where it is given by name."""
         if not isinstance(self.run, str):
             return self.run
-        function: Callable[..., Any] = resolve_name(self.run)
+        try:
+            function: Callable[..., Any] = resolve_name(self.run)
+        except (ImportError, AttributeError) as error:
+            raise EmbarkError(f"The study '{self.name}' cannot import {self.run}: {error}.") from error
         self._check_function(function)
         return function
 

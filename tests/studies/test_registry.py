@@ -79,7 +79,7 @@ def test_names_of_options_are_free() -> None:
     assert used - {"m", "b", "t", "model", "prompt", "task"} == set(Study.COMMAND) - {"help"}
 
 
-def spread(benchmark: str | None = None, tasks: Any = None, *, top: int = 3, own: bool = False, settings: Any = None) -> Any:
+def spread(benchmark: Any = None, tasks: Any = None, *, top: int = 3, own: bool = False, settings: Any = None) -> Any:
     """A study of scores."""
 
 
@@ -117,9 +117,19 @@ def test_a_wrong_declaration_is_refused(declared: dict[str, Any], fault: str) ->
     assert str(error.value) == f"The study '{arguments['name']}' is declared wrongly: {fault}."
 
 
+def test_the_values_of_options_are_told_in_words() -> None:
+    words = {name: option.values for study in OURS for name, option in study.options.items()}
+    assert [words[name] for name in ("size", "threshold", "table", "matrix", "models", "dims", "correlation")] == [
+        "whole number", "number", "file", "true or false", "list of texts", "list of whole numbers",
+        '"pearson", "spearman"',
+    ]  # fmt: skip
+    assert Option(list[int], "").accepts((1, 2))
+    assert not Option(list[int], "").accepts(["1"])
+
+
 def test_a_function_by_name_is_checked_when_it_is_imported() -> None:
-    study = Study("spread", "How far.", "embark.analyze:no_such_study", "scores")
-    with pytest.raises(AttributeError, match="no_such_study"):
+    study = Study("spread", "How far.", "embark.studies.analyze:no_such_study", "scores")
+    with pytest.raises(EmbarkError, match=r"'spread' cannot import embark\.studies\.analyze:no_such_study: module"):
         _ = study.function
     study = Study("spread", "How far.", f"{required.__module__}:required", "scores")
     with pytest.raises(EmbarkError, match="the argument 'top' has no default"):
@@ -127,8 +137,9 @@ def test_a_function_by_name_is_checked_when_it_is_imported() -> None:
 
 
 def test_a_study_runs_by_its_name() -> None:
-    assert analyze.run("pareto", "ARK", against="dim") == analyze.pareto("ARK", against="dim")
-    with pytest.raises(UnknownName, match="no study named 'paretto'. Did you mean pareto?"):
+    by_name = analyze.run("pareto", "ARK", against="dim")
+    assert by_name.table() == analyze.pareto("ARK", against="dim").table()
+    with pytest.raises(UnknownName, match=r"no study named 'paretto'\. Did you mean pareto"):
         analyze.run("paretto")
     with pytest.raises(UnknownName, match=r"no against of the study pareto named 'sizes'"):
         analyze.run("pareto", "ARK", against="sizes")
