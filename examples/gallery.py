@@ -43,8 +43,8 @@ STAGES = {
 THREE = ["PocketNameToImage", "PocketNameSTS", "PocketGroupZeroShot"]
 HEAD = """# Gallery
 
-Every figure that a command draws, with its command and the words that go below it in a paper (`study.caption`; they are
-also in the file, as its description). This page and its drawings are made by `python examples/gallery.py`, from
+Every figure that a command draws, with its command and the words that go below it in a paper (`analysis.caption`; they
+are also in the file, as its description). This page and its drawings are made by `python examples/gallery.py`, from
 published scores, from a run of three small models on Pocket tasks, and from a made-up field of 59 models on UniBench's
 benchmarks (medians, gains, extremes, scaling with the architecture held fixed), whose scores by model were never
 printed. What is made up says so.
@@ -177,7 +177,7 @@ def scores(home: Settings) -> Figures:
             "distill --representatives --by type",
             lambda: analyze.distill(representatives=True, by="type"),
         ),
-        "predict": ("predict --from 'MIEB(lite)'", analyze.predict),
+        "predict": ("predict --part 'MIEB(lite)'", analyze.predict),
         "medians": ("medians -b UniBench", lambda: field_medians(made_up)),
         "scaling-held": (
             "scaling -b UniBench --against data --hold architecture",
@@ -272,13 +272,13 @@ def diagnoses(home: Settings) -> Figures:
     of_ark = ("routes", "knowledge-axis", "reasoning-axis", "gains")
     stages = " ".join(f"--{stage} {model}" for stage, model in STAGES.items())
     calls: Figures = {
-        f"omni-{name}": ("diagnose omni -m MODEL --out omni", partial(lambda name: omni().studies[name], name))
+        f"omni-{name}": ("diagnose omni -m MODEL --out omni", partial(lambda name: omni().analyses[name], name))
         for name in of_omni
     }
     return calls | {
         f"ark-{name}": (
             f"diagnose ark -m {FIRST} {stages} --out ark",
-            partial(lambda name: ark().studies[name], name),
+            partial(lambda name: ark().analyses[name], name),
         )
         for name in of_ark
     }

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from cases import slow
 from embark.boards.matrix import load_matrix
 from embark.cli import app
-from embark.cli.analyze import COMMANDS, Analyses
+from embark.studies import STUDIES
 from embark.types import EmbarkError
 
 MODEL = "embark/random"
@@ -85,27 +85,18 @@ def test_scores_are_printed_and_drawn(command: list[str], tmp_path: Path) -> Non
 def test_a_table_of_yours(tmp_path: Path) -> None:
     lines = [f"{model},1,{number}\n" for number, model in enumerate(load_matrix("ARK").models)]
     (tmp_path / "mllm.csv").write_text("model,MMMU,OCRBench\n" + "".join(lines))
-    text = printed("analyze", "mllm", tmp_path / "mllm.csv", "-b", "ARK", "--format", "csv")
+    text = printed("analyze", "mllm", "--table", tmp_path / "mllm.csv", "-b", "ARK", "--format", "csv")
     assert text.startswith("category,r,low,high,models,section\n")
     rows = [(row["category"], row["section"]) for row in csv.DictReader(io.StringIO(text))]
     assert len(rows) == len(set(rows)) == 2 * len({category for category, _ in rows})
     assert {section for _, section in rows} == {"MMMU", "OCRBench"}
 
 
-@pytest.mark.parametrize("command", [*(("analyze", name) for name in COMMANDS), ("recommend",)], ids=" ".join)
+@pytest.mark.parametrize("command", [*(("analyze", name) for name in STUDIES.own), ("recommend",)], ids=" ".join)
 def test_help_has_an_example_and_fits_a_screen(command: tuple[str, ...]) -> None:
     text = printed(*command, "--help")
-    assert f"embark {' '.join(command)} -" in text or "embark analyze mllm mllm.csv" in text
+    assert f"embark {' '.join(command)} -" in text
     assert len(text.splitlines()) <= 40
-
-
-def test_old_names_are_hidden_and_work() -> None:
-    listed = printed("analyze", "--help")
-    assert [name for name in Analyses.EARLIER if f" {name} " in listed] == []
-    assert printed("analyze", "distil", "-b", "ARK") == printed("analyze", "distill", "-b", "ARK")
-    assert "--kind" not in printed("analyze", "correlate", "--help")
-    words = ("analyze", "correlate", "-b", "ARK")
-    assert printed(*words, "--kind", "pearson") == printed(*words, "--correlation", "pearson")
 
 
 def test_a_task_of_a_file(home: Path, tmp_path: Path) -> None:

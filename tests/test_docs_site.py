@@ -17,8 +17,9 @@ from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
+import typer
+from typer.core import TyperGroup
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -84,7 +85,7 @@ def shown(page: Path) -> Iterator[list[str]]:
 
 
 @cache
-def all_commands() -> click.Command:
+def all_commands() -> Any:
     """The command line, made once: it takes as long as a hundred commands."""
     return get_command(app)
 
@@ -93,15 +94,15 @@ def all_commands() -> click.Command:
 def test_commands_are_accepted(page: Path) -> None:
     """Every command and option exists; values are not tried."""
     for words in shown(page):
-        command: click.Command = all_commands()
+        command = all_commands()
         rest = [word for word in words if "…" not in word]
         if rest and rest[0] == "--plugins":
             rest = rest[2:]
-        while isinstance(command, click.Group):
+        while isinstance(command, TyperGroup):
             command = command.commands[rest.pop(0)]
         try:
             command.make_context("embark", rest).close()
-        except click.BadParameter:  # a file that is not here
+        except typer.BadParameter:  # a file that is not here
             continue
 
 

@@ -14,6 +14,7 @@ import pytest
 import embark
 
 PUBLIC = [
+    "Analysis",
     "ArkDiagnosis",
     "Benchmark",
     "CardSection",
@@ -60,7 +61,6 @@ PUBLIC = [
     "Source",
     "Stages",
     "StoreHealth",
-    "Study",
     "Style",
     "Table",
     "Task",

@@ -13,6 +13,7 @@ import pytest
 DOCS = Path(__file__).parents[1] / "docs"
 PLUGINS = (DOCS / "plugins.md").read_text(encoding="utf-8")
 GOOD = re.findall(r"^`my_package.py`:\n\n```py\n(.*?)```", PLUGINS, flags=re.S | re.M)[0]
+STUDY = re.findall(r"^```py\n(.*?)```", (DOCS / "analysis.md").read_text(encoding="utf-8"), flags=re.S | re.M)[0]
 
 
 LOADER = "__import__('embark.seams').seams.Loader"
@@ -113,6 +114,32 @@ def test_a_reader_of_a_plug_in_takes_no_name_of_ours(tmp_path: Path) -> None:
     )
     assert done.stdout.strip() == "46 2", done.stderr
     assert "its reader 'paired' is left out: there is one of that name already" in done.stderr
+def test_a_plug_in_brings_a_study(tmp_path: Path) -> None:
+    folder = installed(tmp_path, "my_package", STUDY)
+    done = run(
+        folder,
+        "import embark\n"
+        "from embark.cli import main\n"
+        "by_name = embark.analyze.run('spread', 'ARK', top=2)\n"
+        "assert by_name == embark.analyze.spread('ARK', top=2)\n"
+        "print(by_name.table().format('csv'), end='---\\n')\n"
+        f"plot = ['--plot', {str(tmp_path / 'spread.svg')!r}]\n"
+        "for words in (['spread', '-b', 'ARK', '--top', '2', '--format', 'csv', *plot], ['--help']):\n"
+        "    sys.argv = ['embark', 'analyze', *words]\n"
+        "    try: main()\n"
+        "    except SystemExit: print(end='---\\n')\n",
+        "-W",
+        "error",
+    )
+    assert done.returncode == 0, done.stderr
+    by_name, printed, listed, _ = done.stdout.split("---\n")
+    assert by_name.strip() == printed.strip()
+    assert printed.startswith("task,spread\nARK/")
+    assert len(printed.split()) == 3
+    assert listed.split("Of plug-ins:\n")[1].split("\n")[0].split()[:3] == ["spread", "How", "far"]
+    assert (tmp_path / "spread.svg").stat().st_size > 5_000
+
+
 def test_a_plug_in_brings_a_rule_for_benchmarks_and_boards(tmp_path: Path) -> None:
     folder = installed(tmp_path, "my_package", GOOD)
     done = run(
@@ -154,7 +181,11 @@ BROKEN = {
         "def plugin(): return Plugin(rules=(Rule('mine', 'A rule.', by='type'),))",
         "EmbarkError: The rule 'mine' is declared wrongly: its `by`",
     ),
-    "studies": (f"{PLUGIN}(studies=print)", "TypeError: its studies are no tuple of"),
+    "study": (f"{PLUGIN}(studies=(print,))", "TypeError: its studies are no tuple of Study"),
+    "undeclared": (
+        f"from embark.seams import Study; {PLUGIN}(studies=(Study('mine', 'Mine.', print, 'models'),))",
+        "EmbarkError: The study 'mine' is declared wrongly: it needs scores or",
+    ),
     "reader": (
         f"{PLUGIN}; from embark.seams import Files, Reader; Reader('mine', '', print, 'choice', Files())",
         "EmbarkError: The reader 'mine' is declared wrongly: its `evaluators` must be a tuple of names",

@@ -200,8 +200,8 @@ def _is_number(cell: str) -> bool:
         (lambda: embark.compare("test/sharper", "test/dim"), "no model in the results folder"),
         (lambda: embark.evaluate([], "PocketFlagZeroShot"), "No model was chosen"),
         (lambda: embark.plan([], "PocketFlagZeroShot"), "No model was chosen"),
-        (lambda: embark.analyze.geometry("embark/random", []), "no task named"),  # type: ignore[arg-type]
-        (lambda: embark.analyze.mllm("no-such.csv"), "no-such.csv cannot be read: No such file"),
+        (lambda: embark.analyze.geometry("embark/random", []), "No task was chosen"),
+        (lambda: embark.analyze.mllm(table="no-such.csv"), "no-such.csv cannot be read: No such file"),
         (lambda: embark.recommend([], "MIEB(lite)"), "such as retrieval"),
         (lambda: embark.show(""), "no task, benchmark or model named ''"),
     ],

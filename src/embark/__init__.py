@@ -79,9 +79,10 @@ Settings
     Stages           models that work before and after a retriever
 
 What functions return
-    ArkDiagnosis, CardSection, CheckReport, Comparison, CostReport, Diagnosis, Examination, Facts, FetchReport, Flips,
-    Imported, Leaderboard, Measurement, OmniDiagnosis, OmniSet, PageServer, PlanReport, PublishedCheck, Recommendation,
-    RecordingInputs, Reference, Report, ResultSet, Run, Site, StoreHealth, Study, Upload, VectorFile, Verification
+    Analysis, ArkDiagnosis, CardSection, CheckReport, Comparison, CostReport, Diagnosis, Examination, Facts,
+    FetchReport, Flips, Imported, Leaderboard, Measurement, OmniDiagnosis, OmniSet, PageServer, PlanReport,
+    PublishedCheck, Recommendation, RecordingInputs, Reference, Report, ResultSet, Run, Site, StoreHealth, Upload,
+    VectorFile, Verification
 
 What they are made of
     Record, TaskResult, Ranking, Matrix, Table, Score, EmbarkError
@@ -90,7 +91,7 @@ What tasks and models are
     Benchmark, Task, Source, Style, Item, Text, Media, Rendered, Content, ModelCard, Encoder, Reranker, Generator
 
 What functions return has `.table()`, `.to_frame()` (pandas), a display for notebooks, and `.notes` on what was left
-out; studies have `.plot(file)`, too. Every function that reads folders takes `settings`.
+out; analyses have `.plot(file)`, too. Every function that reads folders takes `settings`.
 """
 
 from __future__ import annotations
@@ -102,6 +103,7 @@ __version__ = "0.1.0"
 
 # Public name → the module that has it, or that it is; loaded at first use, so that `import embark` costs nothing.
 _HOMES = {
+    "Analysis": "studies.analysis",
     "ArkDiagnosis": "studies.ark",
     "Benchmark": "types",
     "CardSection": "boards.card_section",
@@ -148,7 +150,6 @@ _HOMES = {
     "Source": "types",
     "Stages": "run.stages",
     "StoreHealth": "run.store_health",
-    "Study": "studies.study",
     "Style": "types",
     "Table": "results.table",
     "Task": "types",

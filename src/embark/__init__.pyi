@@ -82,6 +82,7 @@ from embark.stats.compare import Comparison as Comparison
 from embark.stats.compare import Flips as Flips
 from embark.stats.compare import compare as compare
 from embark.studies import analyze as analyze
+from embark.studies.analysis import Analysis as Analysis
 from embark.studies.ark import ArkDiagnosis as ArkDiagnosis
 from embark.studies.ark import diagnose_ark as diagnose_ark
 from embark.studies.diagnosis import Diagnosis as Diagnosis
@@ -93,7 +94,6 @@ from embark.studies.recommend import Recommendation as Recommendation
 from embark.studies.recommend import recommend as recommend
 from embark.studies.report import Report as Report
 from embark.studies.report import report as report
-from embark.studies.study import Study as Study
 from embark.tasks import get_benchmark as get_benchmark
 from embark.tasks import get_benchmarks as get_benchmarks
 from embark.types import Benchmark as Benchmark

@@ -19,10 +19,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from embark.catalogue import N, Registry
-from embark.seams import Evaluator, Loader, Reader, Rule
+from embark.seams import Evaluator, Loader, Reader, Rule, Study
 from embark.settings import allowed_plugins
 from embark.types import Benchmark, EmbarkError, ModelCard, Task
 
@@ -44,7 +44,7 @@ class Plugin:
     readers: tuple[Reader, ...] = ()
     evaluators: tuple[Evaluator, ...] = ()
     rules: tuple[Rule, ...] = ()
-    studies: tuple[Any, ...] = ()
+    studies: tuple[Study, ...] = ()
 
 
 def allow(*distributions: str) -> None:
@@ -119,12 +119,10 @@ def _load() -> dict[str, Plugin]:
 def _check(plugin: Plugin) -> None:
     """Raise an error that names the field, unless each field holds the type that `Plugin` states."""
     for kind, hint in get_type_hints(Plugin).items():
-        if get_origin(hint) is tuple:
-            row_type = object if Any in get_args(hint) else get_args(hint)[0]
-            rows = getattr(plugin, kind)
-            if not (isinstance(rows, (tuple, list)) and all(isinstance(row, row_type) for row in rows)):
-                name = row_type.__name__
-                raise TypeError(f"its {kind} are no tuple of {name}; one alone needs its comma, as in (one,)")
+        row_type = get_args(hint)[0]
+        rows = getattr(plugin, kind)
+        if not (isinstance(rows, (tuple, list)) and all(isinstance(row, row_type) for row in rows)):
+            raise TypeError(f"its {kind} are no tuple of {row_type.__name__}; one alone needs its comma, as in (one,)")
 
 
 def _normalized(distribution: str) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, TypeAlias
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypeAlias, get_args, get_origin
 
 from numpy.typing import NDArray
 
@@ -372,7 +373,8 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a reader or a parameter of an evaluator: its type, or the values it may have, and what it does.
+    """An option of a reader or study, or a parameter of an evaluator: its type, or the values it may have, and what it
+    does.
 
     The type `object` is a text or a list of texts.
     """
@@ -384,6 +386,9 @@ class Option:
         """Whether a value is of the type, or one of the values; tuples are lists."""
         if isinstance(self.kind, tuple):
             return value in self.kind
+        if get_origin(self.kind) is list:
+            [kind] = get_args(self.kind)
+            return isinstance(value, (list, tuple)) and all(type(member) is kind for member in value)
         alike: dict[type, tuple[type, ...]] = {list: (list, tuple), dict: (Mapping,), object: (str, list, tuple)}
         return isinstance(value, alike[self.kind]) if self.kind in alike else type(value) is self.kind
 
@@ -392,8 +397,13 @@ class Option:
         """What it may be, in words, as TOML has it."""
         if isinstance(self.kind, tuple):
             return ", ".join(str(value).lower() if isinstance(value, bool) else f'"{value}"' for value in self.kind)
-        names = {str: "text", bool: "true or false", int: "whole number", list: "list", dict: "table"}
-        return names.get(self.kind, "text or list")
+        names = {
+            str: "text", bool: "true or false", int: "whole number", float: "number", Path: "file", list: "list",
+            dict: "table", object: "text or list",
+        }  # fmt: skip
+        if get_origin(self.kind) is list:
+            return f"list of {names[get_args(self.kind)[0]]}s"
+        return names[self.kind]
 
 
 # ── models ───────────────────────────────────────────────────────────────────────────────────────────────────────────

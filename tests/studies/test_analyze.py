@@ -18,12 +18,12 @@ import embark
 from cases import slow
 from embark import analyze
 from embark.cli import app
-from embark.cli.analyze import COMMANDS
 from embark.models import MODELS
 from embark.protocol import fingerprint_of
 from embark.results import ABOUT, Record, Results, TaskResult, outcome_columns
 from embark.settings import Settings, load_settings
-from embark.studies.study import Study
+from embark.studies import STUDIES
+from embark.studies.analysis import Analysis
 from embark.tasks import TASKS, get_benchmark
 
 MODEL = "embark/random"
@@ -32,7 +32,7 @@ TIMES = ("build (s)", "queries a second", "range", "range low", "range high")  #
 SCORES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "correlate": ({"correlation": "pearson"}, ("--correlation", "pearson")),
     "distill": ({"size": 20}, ("--size", "20")),
-    "predict": ({"part": "Pocket(lite)"}, ("--from", "Pocket(lite)")),
+    "predict": ({"part": "Pocket(lite)"}, ("--part", "Pocket(lite)")),
     "scaling": ({"by": "task"}, ("--by", "task")),
     "gains": (
         {"by": "domain", "against": "parameters", "reference": "PocketFlagZeroShot"},
@@ -48,7 +48,7 @@ SCORES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "calibration": ({"models": [MODEL]}, ("-m", MODEL)),
     "breakdown": ({"by": "kind"}, ("--by", "kind")),
     "rendering": ({}, ()),
-    "mllm": ({"table": "mllm.csv"}, ("mllm.csv",)),
+    "mllm": ({"table": "mllm.csv"}, ("--table", "mllm.csv")),
 }
 VECTORS: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
     "geometry": ("PocketFlagZeroShot", {}, ()),
@@ -95,16 +95,17 @@ def settings(pocket_vectors: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     return settings
 
 
-def study_of(name: str, settings: Settings) -> Study:
+def study_of(name: str, settings: Settings) -> Analysis:
     """What the public function returns."""
-    function: Callable[..., Study] = getattr(analyze, name)
+    function: Callable[..., Analysis] = getattr(analyze, name)
     if name in VECTORS:
         task, arguments, _ = VECTORS[name]
         return function(MODEL, task, settings=settings, **arguments)
     arguments = dict(SCORES[name][0])
     if "table" in arguments:
         arguments["table"] = settings.home / arguments["table"]
-    return function(benchmark=BENCHMARK, own=True, settings=settings, **arguments)
+    own = {} if STUDIES[name].needs == "outcomes" else {"own": True}
+    return function(benchmark=BENCHMARK, settings=settings, **own, **arguments)
 
 
 def printed(name: str, style: str, settings: Settings) -> Any:
@@ -114,7 +115,8 @@ def printed(name: str, style: str, settings: Settings) -> Any:
         words = ["-m", MODEL, "-t", task, "--home", str(settings.home), *options]
     else:
         options = tuple(str(settings.home / word) if word.endswith(".csv") else word for word in SCORES[name][1])
-        words = ["-b", BENCHMARK, "--own", "--results", str(settings.results), *options]
+        own = [] if STUDIES[name].needs == "outcomes" else ["--own"]
+        words = ["-b", BENCHMARK, *own, "--results", str(settings.results), *options]
     result = CliRunner().invoke(app, ["analyze", name, *words, "--format", style])
     assert result.exit_code == 0, result.output
     return result
@@ -127,8 +129,8 @@ def without_times(text: str) -> Any:
     return content
 
 
-def test_every_command_has_a_function() -> None:
-    assert sorted(COMMANDS) == sorted(analyze.__all__) == sorted([*SCORES, *VECTORS, *GENERATORS])
+def test_every_study_is_tried_here() -> None:
+    assert sorted(STUDIES.own) == sorted([*SCORES, *VECTORS, *GENERATORS])
 
 
 @pytest.mark.parametrize("name", [*sorted({*SCORES, *VECTORS} - LONG), *slow(*sorted(LONG))])
@@ -236,7 +238,7 @@ def test_a_study_notes_what_is_not_stored(tiny: embark.Encoder, pictures: Callab
 
 
 def test_what_cannot_be_analyzed(settings: Settings) -> None:
-    with pytest.raises(embark.EmbarkError, match=r"takes one task, and 'Pocket\*' names 46: PocketNameToImage, "):
+    with pytest.raises(embark.EmbarkError, match=r"takes one task, and 46 were chosen: PocketNameToImage, "):
         analyze.geometry(MODEL, "Pocket*", settings=settings)
     with pytest.raises(embark.EmbarkError, match=r"no grouping of a map named 'color'\. There are side, label"):
         analyze.map(MODEL, "PocketNameSTS", by="color", settings=settings)

@@ -17,7 +17,7 @@ import samples_mmeb
 from embark.data import emoji
 from embark.data.items import digest
 from embark.studies.diagnosis import Diagnosis
-from embark.studies.omni_studies import Asymmetry, Modalities, Retrieval, Shift
+from embark.studies.omni_analyses import Asymmetry, Modalities, Retrieval, Shift
 from embark.tasks.mmeb import OMNISET
 from embark.tasks.omni import DIRECTIONS, KINDS, instruction
 from embark.types import Array, EmbarkError, Item, Modality, ModelCard, Rendered, Text
@@ -104,7 +104,7 @@ def half_obedient(settings: embark.Settings) -> Diagnosis:
 
 def columns(diagnosis: Diagnosis, study: str) -> dict[str, list[Any]]:
     """The columns of a study's table, without its total."""
-    names, lines = diagnosis.studies[study].table().flat()
+    names, lines = diagnosis.analyses[study].table().flat()
     rows = [line for line in lines if line[0] != "mean"]
     return {name: [row[place] for row in rows] for place, name in enumerate(names)}
 
@@ -117,7 +117,7 @@ def test_a_perfect_model_obeys(perfect: tuple[Planted, Diagnosis]) -> None:
     assert {*table["query first"]} == {0.0}
     assert {*table["of"]} == {"target's"}
     np.testing.assert_allclose(table["share"], 1.0)  # 16 candidates of every modality: more than ten
-    modalities = diagnosis.studies["modalities"]
+    modalities = diagnosis.analyses["modalities"]
     assert isinstance(modalities, Modalities)
     np.testing.assert_allclose(modalities.matrix("target", 1)[1], np.eye(4))
     np.testing.assert_allclose(modalities.matrix("query", 1)[1], (1 - np.eye(4)) / 3)
@@ -138,7 +138,7 @@ def test_a_model_that_stays_in_the_modality_of_the_query() -> None:
     assert {*table["query first"]} == {1.0}
     assert {*table["of"]} == {"query's"}
     np.testing.assert_allclose(table["share"], 1.0)
-    modalities = diagnosis.studies["modalities"]
+    modalities = diagnosis.analyses["modalities"]
     assert isinstance(modalities, Modalities)
     np.testing.assert_allclose(modalities.matrix("query")[1], np.eye(4))
     np.testing.assert_allclose(modalities.matrix("target")[1], (1 - np.eye(4)) / 3)
@@ -226,7 +226,7 @@ def test_the_report_has_every_table_and_figure(films: tuple[Diagnosis, Path]) ->
     diagnosis, folder = films
     report = (folder / "report.md").read_text()
     assert report.startswith("# planted/video on PocketOmni")
-    for name, study in diagnosis.studies.items():
+    for name, study in diagnosis.analyses.items():
         drawing = (folder / "figures" / f"{name}.svg").read_text()
         text = " ".join(re.findall(r"<text[^>]*>([^<]*)</text>", drawing)).replace("\u00a0", " ")
         assert study.title in text
@@ -235,7 +235,7 @@ def test_the_report_has_every_table_and_figure(films: tuple[Diagnosis, Path]) ->
         assert f"(figures/{name}.svg)" in report
         with (folder / "tables" / f"{name}.csv").open() as file:
             assert len(list(csv.reader(file))) == 1 + len(study.table().rows)
-    shift = diagnosis.studies["shift"]
+    shift = diagnosis.analyses["shift"]
     assert isinstance(shift, Shift)
     assert all("negative: the instruction brings the query closer" in text for text in (shift.caption, report))
     image = folder / "figures" / "shift.svg"
@@ -245,7 +245,7 @@ def test_the_report_has_every_table_and_figure(films: tuple[Diagnosis, Path]) ->
 @pytest.mark.slow
 def test_the_mean_moves_with_tuples_that_directions_share(half_obedient: Diagnosis) -> None:
     """Twelve directions over the same 200 tuples tell less than 2,400 independent queries would."""
-    retrieval = half_obedient.studies["retrieval"]
+    retrieval = half_obedient.analyses["retrieval"]
     assert isinstance(retrieval, Retrieval)
     mean = retrieval.table().rows[-1].cells[2]
     assert isinstance(mean, embark.Score)
@@ -256,7 +256,7 @@ def test_the_mean_moves_with_tuples_that_directions_share(half_obedient: Diagnos
 
 def test_asymmetry_is_paired(half_obedient: Diagnosis) -> None:
     """Both ways fail on the same tuples: the difference is certain, though both scores are not."""
-    asymmetry = half_obedient.studies["asymmetry"]
+    asymmetry = half_obedient.analyses["asymmetry"]
     assert isinstance(asymmetry, Asymmetry)
     for test in asymmetry.differences("hit"):
         assert test.value == 0

@@ -95,7 +95,8 @@ def test_miebs_figure_4_is_made_from_shipped_scores(tmp_path: Path) -> None:
 
 def test_measures_need_no_file() -> None:
     models = load_matrix("ARK").models
-    study = mllm({"MMMU": {model: float(number) for number, model in enumerate(models)}}, "ARK", correlation="spearman")
+    table = {"MMMU": {model: float(number) for number, model in enumerate(models)}}
+    study = mllm("ARK", table=table, correlation="spearman")
     assert (study.measures, study.correlation, study.unmatched) == (("MMMU",), "spearman", ())
 
 

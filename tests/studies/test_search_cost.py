@@ -13,7 +13,7 @@ import embark
 from embark.evaluators.retrieval import evaluate, evaluate_lists
 from embark.run.embedded_task import Embedded
 from embark.studies import search_cost
-from embark.studies.search_cost import IndexPoint, IndexStudy, indexed
+from embark.studies.search_cost import IndexPoint, SearchCosts, indexed
 from embark.types import Array, EmbarkError, Qrels
 from embedded import embedded, gaussian
 
@@ -35,23 +35,23 @@ def noisy(noise: float = 1.6, items: int = ITEMS, **params: str) -> Embedded:
     return embedded("retrieval", qrels(items), vectors, **params)
 
 
-def points(study: IndexStudy) -> dict[str, IndexPoint]:
+def points(study: SearchCosts) -> dict[str, IndexPoint]:
     return {point.name: point for point in study.curves[0].points}
 
 
 @pytest.fixture(scope="module")
-def study() -> IndexStudy:
+def study() -> SearchCosts:
     return indexed([noisy()], repeats=2, threads=1)
 
 
-def test_exact_search_has_the_score_of_the_run(study: IndexStudy) -> None:
+def test_exact_search_has_the_score_of_the_run(study: SearchCosts) -> None:
     exact = points(study)["exact"]
     assert exact.score.value == noisy().parts[0].scores().value
     assert exact.score.low < exact.score.value < exact.score.high
     assert (exact.overlap, exact.difference) == (1, None)
 
 
-def test_every_index_is_there_with_its_size(study: IndexStudy) -> None:
+def test_every_index_is_there_with_its_size(study: SearchCosts) -> None:
     by_name = points(study)
     assert list(by_name) == NAMES
     assert [by_name[name].bytes for name in ("exact", "int8", "binary", "binary, 4× re-scored")] == [256, 64, 8, 8]
@@ -59,7 +59,7 @@ def test_every_index_is_there_with_its_size(study: IndexStudy) -> None:
     assert 64 < by_name["int8 graph, 16"].bytes < by_name["graph, 16"].bytes - 150
 
 
-def test_more_work_finds_more(study: IndexStudy) -> None:
+def test_more_work_finds_more(study: SearchCosts) -> None:
     by_name = points(study)
     for names in (NAMES[2:5], NAMES[5:8], NAMES[8:11]):
         overlaps = [by_name[name].overlap for name in names]
@@ -72,14 +72,14 @@ def test_more_work_finds_more(study: IndexStudy) -> None:
     assert by_name["binary, 16× re-scored"].score.value > by_name["binary"].score.value
 
 
-def test_times_are_of_every_repeat(study: IndexStudy) -> None:
+def test_times_are_of_every_repeat(study: SearchCosts) -> None:
     for point in study.curves[0].points:
         assert 0 < point.speed.low <= point.speed.middle <= point.speed.high
         assert 0 < point.build.low <= point.build.middle <= point.build.high
 
 
 @pytest.mark.slow
-def test_the_table_and_the_drawing(study: IndexStudy, tmp_path: Path) -> None:
+def test_the_table_and_the_drawing(study: SearchCosts, tmp_path: Path) -> None:
     table = study.table()
     text = str(table)
     assert "model · PocketNameToImage: hit_rate_at_1, 400 queries, 400 documents of 64 dimensions" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from typer.core import TyperCommand, TyperGroup, TyperOption
@@ -77,13 +78,18 @@ class Group(TyperGroup):
         """The command of that name, or of that former name."""
         return super().get_command(ctx, self.EARLIER.get(cmd_name, cmd_name))
 
+    def heads(self) -> Mapping[str, tuple[str, ...]]:
+        """The names of commands by heading."""
+        return self.HEADS
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands under their headings."""
-        if not self.HEADS:
+        heads = self.heads()
+        if not heads:
             return super().format_commands(ctx, formatter)
-        width = max(len(name) for names in self.HEADS.values() for name in names)
-        for head, names in self.HEADS.items():
-            commands = [(name, self.commands[name]) for name in names if name in self.commands]
+        width = max(len(name) for names in heads.values() for name in names)
+        for head, names in heads.items():
+            commands = [(name, self.get_command(ctx, name)) for name in names]
             rows = [
                 (name.ljust(width), command.get_short_help_str(formatter.width - width - 6))
                 for name, command in commands

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import embark  # its parts are loaded at first use, so that --help stays fast
-from embark.cli.analyze.options import OnBenchmark, OnTasks, Own, Plot, present
+from embark.cli.analyze import OnBenchmark, OnTasks, Own, Plot, present
 from embark.cli.output import Format, ResultsFolder, Select
 from embark.cli.run import Folder, TasksFile, named_tasks
 from embark.settings import load_settings
@@ -38,7 +38,8 @@ def recommend(
     embark recommend -b ARK --need 'natural science'
     embark recommend -t 'Pets*' --own --need retrieval --max-params 100M
     """
-    study = embark.recommend(
+    settings = load_settings(results=results)
+    recommendation = embark.recommend(
         need,
         benchmark,
         named_tasks(task, folder, tasks_file),
@@ -48,6 +49,6 @@ def recommend(
         max_dim=max_dim,
         top=top,
         own=own,
-        settings=load_settings(results=results),
+        settings=settings,
     )
-    present(study, style, plot, select)
+    present(recommendation, settings, style=style, select=select, plot=plot)

@@ -14,8 +14,9 @@ from embark.seams.evaluator import AT_K, BASE_VERSION, COMMON_PARAMS, STATISTICS
 from embark.seams.loader import Loader
 from embark.seams.reader import Files, Read, Reader
 from embark.seams.rule import Average, Rule, SecondAxis, Subtotal
+from embark.seams.study import Study
 
 __all__ = [
     "AT_K", "BASE_VERSION", "COMMON_PARAMS", "STATISTICS", "Average", "Evaluator", "Files", "Loader", "Params", "Read",
-    "Reader", "Rule", "SecondAxis", "Subtotal",
+    "Reader", "Rule", "SecondAxis", "Study", "Subtotal",
 ]  # fmt: skip

@@ -73,20 +73,20 @@ def _front(scores: Matrix, times: Mapping[str, float], cost: str) -> dict[str, A
 
 
 def _correlation(scores: Matrix) -> dict[str, Any]:
-    study = correlate_tasks(scores)
-    order = study.order
+    analysis = correlate_tasks(scores)
+    order = analysis.order
     return {
-        "tasks": [study.matrix.names[number] for number in order.tolist()],
-        "values": [round(100 * value) for value in study.values[order][:, order].ravel().tolist()],
-        "clusters": study.clusters[order].tolist(),
+        "tasks": [analysis.matrix.names[number] for number in order.tolist()],
+        "values": [round(100 * value) for value in analysis.values[order][:, order].ravel().tolist()],
+        "clusters": analysis.clusters[order].tolist(),
     }
 
 
 def _languages(board: Leaderboard) -> dict[str, Any]:
-    study = by_language({entry.model.key: entry.model.results for entry in board.entries})
-    models = list(study.models[:MODELS])
-    task = "" if len(study.tasks) > 1 else study.tasks[0]
-    rows = {language: scores for (name, language), scores in study.scores.items() if name == task}
+    analysis = by_language({entry.model.key: entry.model.results for entry in board.entries})
+    models = list(analysis.models[:MODELS])
+    task = "" if len(analysis.tasks) > 1 else analysis.tasks[0]
+    rows = {language: scores for (name, language), scores in analysis.scores.items() if name == task}
 
     def shown(score: Score | None) -> Points:
         return points(score.value) if score else None

@@ -1,58 +1,69 @@
-"""Analyses of scores and stored vectors: the functions of `embark.analyze`, one per command of `embark analyze`.
+"""Analyses of scores, stored vectors and answers: the functions of `embark.analyze`, one for each study.
 
-Each takes the names of a benchmark or tasks (and models, for stored vectors) and returns a `Study`: `print` shows its
-table, `.to_frame()` is a DataFrame, `.plot("file.svg")` draws it, and `.notes` say what was left out. Those of stored
-vectors share some arguments: `embark.studies.stored_tasks.SharedArguments`.
+Each takes the names of a benchmark or tasks (and models, for stored vectors) and returns an `Analysis`: `print` shows
+its table, `.to_frame()` is a DataFrame, `.plot("file.svg")` draws it, and `.notes` say what was left out. Those of
+stored vectors share some arguments: `embark.studies.stored_tasks.SharedArguments`.
+
+Studies of plug-ins are functions here like ours: `embark.analyze.mine("Pocket")`, or by name `run("mine", "Pocket")`.
 """
 
-from embark.studies.answers import answers
-from embark.studies.breakdown import breakdown
-from embark.studies.calibration import calibration
-from embark.studies.confusion import confusion
-from embark.studies.correlate import correlate
-from embark.studies.distill import distill
-from embark.studies.external_scores import mllm
-from embark.studies.extremes import extremes
-from embark.studies.gains import gains
-from embark.studies.geometry import geometry
-from embark.studies.groups import heatmap, profile
-from embark.studies.languages import languages
-from embark.studies.maps import map
-from embark.studies.medians import medians
-from embark.studies.pareto import pareto
-from embark.studies.predict import predict
-from embark.studies.rendering import rendering
-from embark.studies.scaling import scaling
-from embark.studies.search_cost import index
-from embark.studies.task_variants import prompts, robustness, shots, topk
-from embark.studies.vector_variants import quantize, similarity, truncate
+from __future__ import annotations
 
-__all__ = [
-    "answers",
-    "breakdown",
-    "calibration",
-    "confusion",
-    "correlate",
-    "distill",
-    "extremes",
-    "gains",
-    "geometry",
-    "heatmap",
-    "index",
-    "languages",
-    "map",
-    "medians",
-    "mllm",
-    "pareto",
-    "predict",
-    "profile",
-    "prompts",
-    "quantize",
-    "rendering",
-    "robustness",
-    "scaling",
-    "shots",
-    "similarity",
-    "topk",
-    "truncate",
-]
+from typing import TYPE_CHECKING, Any
+
+from embark.catalogue import check_name
+from embark.studies.analysis import Analysis
+from embark.studies.registry import STUDIES
+from embark.types import EmbarkError
+
+if TYPE_CHECKING:  # at run time, a function is imported when it is asked for
+    from embark.studies.answers import answers as answers
+    from embark.studies.breakdown import breakdown as breakdown
+    from embark.studies.calibration import calibration as calibration
+    from embark.studies.confusion import confusion as confusion
+    from embark.studies.correlate import correlate as correlate
+    from embark.studies.distill import distill as distill
+    from embark.studies.external_scores import mllm as mllm
+    from embark.studies.extremes import extremes as extremes
+    from embark.studies.gains import gains as gains
+    from embark.studies.geometry import geometry as geometry
+    from embark.studies.groups import heatmap as heatmap
+    from embark.studies.groups import profile as profile
+    from embark.studies.languages import languages as languages
+    from embark.studies.maps import map as map
+    from embark.studies.medians import medians as medians
+    from embark.studies.pareto import pareto as pareto
+    from embark.studies.predict import predict as predict
+    from embark.studies.rendering import rendering as rendering
+    from embark.studies.scaling import scaling as scaling
+    from embark.studies.search_cost import index as index
+    from embark.studies.task_variants import prompts as prompts
+    from embark.studies.task_variants import robustness as robustness
+    from embark.studies.task_variants import shots as shots
+    from embark.studies.task_variants import topk as topk
+    from embark.studies.vector_variants import quantize as quantize
+    from embark.studies.vector_variants import similarity as similarity
+    from embark.studies.vector_variants import truncate as truncate
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("_") or name not in STUDIES:
+            raise AttributeError(f"module 'embark.analyze' has no attribute '{name}'")
+        return STUDIES[name].function
+
+
+def __dir__() -> list[str]:
+    return sorted(["run", *STUDIES])
+
+
+def run(name: str, *arguments: Any, **options: Any) -> Analysis:
+    """The analysis of a study by name, ours or a plug-in's, with the arguments and options of its function."""
+    study = STUDIES[name]
+    for option in options.keys() & study.options.keys():
+        choices = study.options[option].kind
+        if isinstance(choices, tuple) and options[option] is not None:
+            check_name(f"{option} of the study {name}", options[option], choices)
+    analysis = study.function(*arguments, **options)
+    if not isinstance(analysis, Analysis):
+        raise EmbarkError(f"The study '{name}' returned a {type(analysis).__name__}, and not an embark.Analysis.")
+    return analysis

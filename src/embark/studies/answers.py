@@ -21,8 +21,8 @@ from embark.run.stages import text_likelihoods, written_texts
 from embark.run.workbench import Workbench
 from embark.settings import Settings, load_settings
 from embark.stats.intervals import mean_interval
+from embark.studies.analysis import Analysis
 from embark.studies.plotting import color, short_task
-from embark.studies.study import Study
 from embark.tasks import Tasks, choose_tasks
 from embark.types import Array, Classes, EmbarkError, Item, Task
 
@@ -93,7 +93,7 @@ class Answered:
 
 
 @dataclass(frozen=True)
-class Answers(Study):
+class Answers(Analysis):
     """Generators × zero-shot tasks."""
 
     prompt: str

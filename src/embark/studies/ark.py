@@ -33,10 +33,10 @@ from embark.run.stages import prompts as default_prompts
 from embark.settings import Settings, load_settings
 from embark.stats.paired import Difference, difference
 from embark.stats.shared import Part, interval
+from embark.studies.analysis import Analysis
 from embark.studies.ark_queries import KNOWLEDGE, METRICS, Group, Queries, Route, groups_of
 from embark.studies.diagnosis import Diagnosis, make_folder
 from embark.studies.plotting import MARKERS, color, legend_below
-from embark.studies.study import Study
 from embark.tasks import TASKS, Tasks, choose_tasks
 from embark.types import EmbarkError, Task
 
@@ -262,9 +262,9 @@ class ArkDiagnosis(Diagnosis):
         return tuple(lines)
 
     @cached_property
-    def studies(self) -> Mapping[str, Study]:
+    def analyses(self) -> Mapping[str, Analysis]:
         """Routes, both axes and, where there are stages, their gains."""
-        by_name: dict[str, Study] = {"routes": Routes(self)}
+        by_name: dict[str, Analysis] = {"routes": Routes(self)}
         by_name |= {_slug(axis): Axis(self, axis) for axis in self._axes}
         return by_name | ({"gains": Gains(self)} if len(self.routes) > 1 else {})
 
@@ -309,11 +309,11 @@ class ArkDiagnosis(Diagnosis):
         return tuple(dict.fromkeys(lines))
 
 
-# ── studies ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── analyses ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
-class Routes(Study):
+class Routes(Analysis):
     """The averages of both axes by route, and what stages gain."""
 
     diagnosis: ArkDiagnosis
@@ -360,7 +360,7 @@ class Routes(Study):
 
 
 @dataclass(frozen=True)
-class Axis(Study):
+class Axis(Analysis):
     """An axis by all metrics for the first route, and by recall at 1 for all of them."""
 
     diagnosis: ArkDiagnosis
@@ -412,7 +412,7 @@ class Axis(Study):
 
 
 @dataclass(frozen=True)
-class Gains(Study):
+class Gains(Analysis):
     """The gains of stages by subtype, domain, skill and demand."""
 
     diagnosis: ArkDiagnosis

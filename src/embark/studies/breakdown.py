@@ -14,9 +14,9 @@ from embark.results.table import Exact, Row, Score, Table, short
 from embark.settings import Settings
 from embark.stats.outcomes import observations_of, require_outcomes, statistic_of
 from embark.stats.shared import ItemNumbers, Observations, part_interval
+from embark.studies.analysis import Analysis
 from embark.studies.own_results import own_results
 from embark.studies.plotting import color, marker
-from embark.studies.study import Study
 from embark.tasks import Tasks
 from embark.types import Array, Benchmark, EmbarkError
 
@@ -30,7 +30,6 @@ def breakdown(
     *,
     by: str | None = None,
     pool: bool = False,
-    own: bool = True,
     settings: Settings | None = None,
 ) -> Breakdown:
     """The scores of your own runs within groups of items, by a label that the data give them.
@@ -38,7 +37,7 @@ def breakdown(
     `by` names the label (default: every one that a task has): ARK's skills and demand, UniBench's corruption or
     attribute, whatever a reader keeps; "condition" of robustness tasks; "class" of classification. An item with several
     values of a label counts in each of their groups. `pool` puts the items of all tasks together: one group a value.
-    Published scores have no outcomes of items, so they cannot be broken down; `own` changes nothing.
+    Published scores have no outcomes of items, so they cannot be broken down.
     """
     results = own_results(benchmark, tasks, settings=settings)
     numbers: dict[str, ItemNumbers] = {}
@@ -85,7 +84,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Breakdown(Study):
+class Breakdown(Analysis):
     """Scores by task, fact and value, of several models."""
 
     parts: tuple[Part, ...]

@@ -13,9 +13,9 @@ from embark.results.drawing import COLUMN, PAGE
 from embark.results.table import Row, Score, Table, short
 from embark.settings import Settings
 from embark.stats.intervals import mean_interval
+from embark.studies.analysis import Analysis
 from embark.studies.own_results import own_results
 from embark.studies.plotting import GREY, color, legend_below, marker
-from embark.studies.study import Study
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark, EmbarkError
 
@@ -29,13 +29,12 @@ def calibration(
     tasks: Tasks = None,
     *,
     models: Wanted = None,
-    own: bool = True,
     settings: Settings | None = None,
 ) -> Calibration:
     """Compare how sure models are of their zero-shot predictions with how often they are right, on your own runs.
 
     Probabilities are a softmax over the classes at the model's own scale of similarities (100 where it states none).
-    `models` are names or patterns. Published scores have no outcomes; `own` changes nothing.
+    `models` are names or patterns. Published scores have no outcomes.
     """
     loaded = own_results(benchmark, tasks, models, settings)
     results = loaded.results
@@ -96,7 +95,7 @@ class Confidence:
 
 
 @dataclass(frozen=True)
-class Calibration(Study):
+class Calibration(Analysis):
     """Tasks by model, each with its predictions."""
 
     parts: tuple[Confidence, ...]

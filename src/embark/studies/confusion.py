@@ -14,9 +14,9 @@ from embark.results import PREDICTED, TaskResult
 from embark.results.table import Exact, Row, Score, Table, applicable, short
 from embark.settings import Settings
 from embark.stats.intervals import mean_interval
+from embark.studies.analysis import Analysis
 from embark.studies.own_results import own_results
 from embark.studies.plotting import draw_heat
-from embark.studies.study import Study
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark, EmbarkError
 
@@ -30,13 +30,12 @@ def confusion(
     *,
     models: Wanted = None,
     matrix: bool = False,
-    own: bool = True,
     settings: Settings | None = None,
 ) -> Confusion:
     """Zero-shot and probe tasks of your own runs class by class, from the outcomes of their items.
 
     `models` are names or patterns. With `matrix`, the table has the cells of the confusion matrix instead of a line per
-    class. Published scores have no outcomes; `own` changes nothing.
+    class. Published scores have no outcomes.
     """
     loaded = own_results(benchmark, tasks, models, settings)
     results = loaded.results
@@ -99,7 +98,7 @@ class Classified:
 
 
 @dataclass(frozen=True)
-class Confusion(Study):
+class Confusion(Analysis):
     """Tasks class by class, for several models."""
 
     parts: tuple[Classified, ...]

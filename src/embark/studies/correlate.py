@@ -16,8 +16,8 @@ from embark.results.drawing import PAGE
 from embark.results.table import Row, Table, applicable, named, short
 from embark.settings import Settings
 from embark.stats.shared import Observations, part_interval
+from embark.studies.analysis import Analysis
 from embark.studies.plotting import SMALL, color, legend_below, marker, short_task
-from embark.studies.study import Study
 from embark.tasks import Tasks
 from embark.types import Array, Benchmark, EmbarkError
 
@@ -62,7 +62,7 @@ class Agreement:
 
 
 @dataclass(frozen=True)
-class TaskCorrelations(Study):
+class TaskCorrelations(Analysis):
     """Tasks × tasks: their correlations, the order of the dendrogram's leaves, and the cluster number of each task."""
 
     matrix: Matrix

@@ -1,4 +1,4 @@
-"""A diagnosis of a model: several studies of one kind of failure, as a report with tables and figures in a folder."""
+"""A diagnosis of a model: several analyses of one kind of failure, as a report with tables and figures in a folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from embark.escape import markdown
 from embark.redaction import Content, redacted, this_machine
 from embark.results.drawing import FORMATS
 from embark.results.table import Noted, Table
-from embark.studies.study import Study
+from embark.studies.analysis import Analysis
 from embark.types import EmbarkError
 
 REPORT = "report.md"
@@ -23,7 +23,7 @@ STYLES = {"csv": "csv", "tex": "latex"}  # of tables, by the ending of their fil
 
 @dataclass(frozen=True)
 class Diagnosis(Noted, ABC):
-    """Studies by name, and what they come down to in sentences; `write` makes a folder of them."""
+    """Analyses by name, and what they come down to in sentences; `write` makes a folder of them."""
 
     @property
     @abstractmethod
@@ -33,12 +33,12 @@ class Diagnosis(Noted, ABC):
     @property
     @abstractmethod
     def findings(self) -> tuple[str, ...]:
-        """What the studies come down to, in sentences."""
+        """What the analyses come down to, in sentences."""
 
     @property
     @abstractmethod
-    def studies(self) -> Mapping[str, Study]:
-        """The studies by the names of their files."""
+    def analyses(self) -> Mapping[str, Analysis]:
+        """The analyses by the names of their files."""
 
     @property
     def further_tables(self) -> Mapping[str, Table]:
@@ -46,18 +46,18 @@ class Diagnosis(Noted, ABC):
         return {}
 
     def table(self) -> Table:
-        """The table of the first study."""
-        return next(iter(self.studies.values())).table()
+        """The table of the first analysis."""
+        return next(iter(self.analyses.values())).table()
 
     def write(self, folder: Path | str, figures: str = "svg") -> tuple[Path, ...]:
         """Write report.md, tables (CSV and LaTeX) and figures (svg, pdf or png) into a folder; returns the files."""
         check_name("format of figures", f".{figures}", FORMATS)
         root = Path(folder)
-        images = [root / FIGURES / f"{name}.{figures}" for name in self.studies]
-        for image, study in zip(images, self.studies.values(), strict=True):
-            study.plot(image)
+        images = [root / FIGURES / f"{name}.{figures}" for name in self.analyses]
+        for image, analysis in zip(images, self.analyses.values(), strict=True):
+            analysis.plot(image)
         private = this_machine()
-        tables = {**{name: study.table() for name, study in self.studies.items()}, **self.further_tables}
+        tables = {**{name: analysis.table() for name, analysis in self.analyses.items()}, **self.further_tables}
         written = [
             write_text(
                 root / TABLES / f"{name}.{ending}", Content(f"{table.outgoing(private).format(style)}\n"), private
@@ -76,13 +76,13 @@ class Diagnosis(Noted, ABC):
 
         blocks = [f"# {shown(self.title)}", "\n".join(f"- {shown(line)}" for line in self.findings)]
         blocks += [f"*{shown(note)}*" for note in self.notes]
-        for name, study in self.studies.items():
-            title = shown(study.title)
+        for name, analysis in self.analyses.items():
+            title = shown(analysis.title)
             blocks += [
                 f"## {title}",
-                study.table().outgoing(private).format("markdown"),
+                analysis.table().outgoing(private).format("markdown"),
                 f"![{title}]({FIGURES}/{name}.{figures})",
-                f"*{shown(study.caption)}* ({_links(name)})",
+                f"*{shown(analysis.caption)}* ({_links(name)})",
             ]
         if self.further_tables:
             lines = [f"- {name} ({_links(name)})" for name in self.further_tables]

@@ -27,11 +27,11 @@ from embark.catalogue import check_name
 from embark.data.own_tasks import tasks_here
 from embark.results.table import Cell, Row, Table, named
 from embark.settings import Settings
+from embark.studies.analysis import Analysis
 from embark.studies.correlate import correlations
 from embark.studies.fidelity import Fidelity, fidelity, totals
 from embark.studies.plotting import COLORS
 from embark.studies.representatives import Representatives, find_representatives
-from embark.studies.study import Study
 from embark.tasks import Tasks, get_benchmark
 from embark.types import Array, Benchmark, EmbarkError
 
@@ -84,7 +84,7 @@ class Removal(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LiteSet(Study):
+class LiteSet(Analysis):
     """The columns of the matrix that make up the lite set, and all removals in order, down to one task per group.
 
     `sets` are what its method chooses of each size, for the drawing; without them, it is the removals.

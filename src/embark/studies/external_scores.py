@@ -17,9 +17,9 @@ from embark.catalogue import listed
 from embark.results.drawing import PAGE
 from embark.results.table import Row, Table, applicable, short
 from embark.settings import Settings
+from embark.studies.analysis import Analysis
 from embark.studies.correlate import OVER_MODELS, Agreement, agreement
 from embark.studies.plotting import SMALL
-from embark.studies.study import Study
 from embark.tasks import Tasks
 from embark.types import Benchmark, EmbarkError
 
@@ -28,10 +28,10 @@ ExternalScores = Mapping[str, Mapping[str, float]]  # measure → model → valu
 
 
 def mllm(
-    table: Path | str | ExternalScores | None = None,
     benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
+    table: Path | str | ExternalScores | None = None,
     by: str = "category",
     correlation: str = "pearson",
     own: bool = False,
@@ -48,12 +48,12 @@ def mllm(
         return correlate_external(matrix, measures, by, correlation)
     shipped = published.mllm_scores()
     near = f"Other resolutions of these encoders were used there: {listed([*map(short, shipped.near)])}."
-    study = correlate_external(matrix, shipped.scores, by, correlation)
-    return replace(study, source=f"Scores of multimodal LLMs on frozen encoders: {shipped.source}. {near}")
+    analysis = correlate_external(matrix, shipped.scores, by, correlation)
+    return replace(analysis, source=f"Scores of multimodal LLMs on frozen encoders: {shipped.source}. {near}")
 
 
 @dataclass(frozen=True)
-class ExternalCorrelations(Study):
+class ExternalCorrelations(Analysis):
     """Correlations of a benchmark's groups with each external measure, over the models in both."""
 
     by: str

@@ -15,9 +15,9 @@ from embark.boards.matrix import Matrix, grouped
 from embark.results.drawing import PAGE
 from embark.results.table import Exact, Row, Table, applicable, named, points, short
 from embark.settings import Settings
+from embark.studies.analysis import Analysis
 from embark.studies.model_filter import fact, load_field
 from embark.studies.plotting import COLORS
-from embark.studies.study import Study
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark, EmbarkError
 
@@ -58,7 +58,7 @@ class Extreme:
 
 
 @dataclass(frozen=True)
-class Extremes(Study):
+class Extremes(Analysis):
     """Groups in the order of the tasks, then all of them."""
 
     by: str

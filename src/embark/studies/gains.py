@@ -13,9 +13,9 @@ from embark.catalogue import check_name, counted
 from embark.results.drawing import PAGE
 from embark.results.table import Row, Table, applicable, named, short, signed_points
 from embark.settings import Settings
+from embark.studies.analysis import Analysis
 from embark.studies.model_filter import fact, load_field
 from embark.studies.plotting import COLORS, GREY
-from embark.studies.study import Study
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark, EmbarkError
 
@@ -66,7 +66,7 @@ class Gain:
 
 
 @dataclass(frozen=True)
-class Gains(Study):
+class Gains(Analysis):
     """Groups by what scale buys there, most first; the ends of the scale are models with their sizes in millions."""
 
     against: str

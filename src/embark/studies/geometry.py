@@ -18,10 +18,11 @@ from embark.results.drawing import PAGE
 from embark.results.table import Cell, Row, Table, short
 from embark.run.embedded_task import Embedded, EmbeddedPart, sample
 from embark.run.models import Models
+from embark.studies.analysis import Analysis
 from embark.studies.plotting import color, log_axis
 from embark.studies.stored_tasks import SharedArguments, one_stored_task
-from embark.studies.study import Study
-from embark.types import Array, Classes, EmbarkError, Gold, Groups, Matches, Qrels, Split, Task, role_of
+from embark.tasks import Tasks
+from embark.types import Array, Classes, EmbarkError, Gold, Groups, Matches, Qrels, Split, role_of
 
 MOST = 5_000  # items of a side
 GRID = 2_000  # items of a side that pairs are drawn from
@@ -32,14 +33,14 @@ SEPARATED = 1_000  # items of a side for the test whether a plane separates the 
 
 
 def geometry(
-    model: Models, task: str | Task, *, subset: str | None = None, **shared: Unpack[SharedArguments]
+    model: Models, tasks: Tasks, *, subset: str | None = None, **shared: Unpack[SharedArguments]
 ) -> Geometry:
-    """Measure the shape of a task's vectors: modality gap, hubs, anisotropy, alignment and uniformity.
+    """Measure the shape of one task's vectors: modality gap, hubs, anisotropy, alignment and uniformity.
 
     `subset` is one of the task's subsets (the first).
     `shared`: protocol, embed (what is not stored; else it is an error), loading, settings, show_progress.
     """
-    return Geometry(tuple(measure(embedded, subset) for embedded in one_stored_task(model, task, **shared)))
+    return Geometry(tuple(measure(embedded, subset) for embedded in one_stored_task(model, tasks, **shared)))
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class ModelGeometry:
 
 
 @dataclass(frozen=True)
-class Geometry(Study):
+class Geometry(Analysis):
     """One task as several models embedded it, side by side."""
 
     models: tuple[ModelGeometry, ...]

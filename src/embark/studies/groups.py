@@ -16,8 +16,8 @@ from embark.results.drawing import PAGE
 from embark.results.table import Exact, Row, Score, Table, applicable, comparable, footnoted, short
 from embark.settings import Settings
 from embark.stats.means import grouped, mean, mean_score, names
+from embark.studies.analysis import Analysis
 from embark.studies.plotting import COLORS, MARKERS, draw_heat, legend_below
-from embark.studies.study import Study
 from embark.tasks import Tasks, Wanted, get_benchmark
 from embark.types import Benchmark, EmbarkError, Task
 
@@ -88,7 +88,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Heatmap(Study):
+class Heatmap(Analysis):
     """Models × groups of tasks."""
 
     by: str
@@ -132,7 +132,7 @@ class Heatmap(Study):
 
 
 @dataclass(frozen=True)
-class Profile(Study):
+class Profile(Analysis):
     """A few models by group of tasks, against all models."""
 
     by: str

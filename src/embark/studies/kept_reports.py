@@ -1,4 +1,4 @@
-"""Reports that are kept with the results, where the page shows them: examinations, verifications, studies, diagnoses.
+"""Reports that are kept with the results, where the page shows them: examinations, verifications, analyses, diagnoses.
 
     results/reports/verify-1a2b3c4d.json
 
@@ -20,9 +20,9 @@ from embark.results.table import Table, shown
 from embark.run.examination import Examination
 from embark.run.verification import Verification
 from embark.settings import Settings, load_settings
+from embark.studies.analysis import Analysis
 from embark.studies.ark import ArkDiagnosis
 from embark.studies.diagnosis import Diagnosis
-from embark.studies.study import Study
 from embark.types import EmbarkError
 
 FOLDER = "reports"  # of the results folder
@@ -41,8 +41,8 @@ class _Content:
     revision: str = ""
 
 
-def save_report(report: Examination | Verification | Study | Diagnosis, *, settings: Settings | None = None) -> Path:
-    """Keep what `doctor`, `verify`, an analysis or a diagnosis returned in the results folder; returns the file.
+def save_report(report: Examination | Verification | Analysis | Diagnosis, *, settings: Settings | None = None) -> Path:
+    """Keep what `doctor`, `verify`, a study or a diagnosis returned in the results folder; returns the file.
 
     `export_site` and `serve` show it: on the page of its model, or beside the runs.
     """
@@ -58,7 +58,7 @@ def save_report(report: Examination | Verification | Study | Diagnosis, *, setti
     return path
 
 
-def _content(report: Examination | Verification | Study | Diagnosis) -> _Content:
+def _content(report: Examination | Verification | Analysis | Diagnosis) -> _Content:
     if isinstance(report, Examination):
         identity = (report.card.name, report.card.revision) if report.card else ("", "")
         verdict = "faults" if report.faults else "no faults"
@@ -71,7 +71,7 @@ def _content(report: Examination | Verification | Study | Diagnosis) -> _Content
         sentences = (report.sentence(), *report.notes)
         return _Content("verify", report.title, sentences, [section], report.verdict, report.model, revision)
     if isinstance(report, Diagnosis):
-        sections = [_section(study.title, study.table(), study, study.caption) for study in report.studies.values()]
+        sections = [_section(part.title, part.table(), part, part.caption) for part in report.analyses.values()]
         kind = type(report).__name__.removesuffix("Diagnosis").lower()
         identity = (report.model, report.revision) if isinstance(report, ArkDiagnosis) else ("", "")
         return _Content(kind, report.title, (*report.findings, *report.notes), sections, "", *identity)

@@ -18,8 +18,8 @@ from embark.results.table import Row, Score, Table, applicable, comparable, foot
 from embark.settings import Settings
 from embark.stats.intervals import combined_interval
 from embark.stats.means import ModelKey, by_model, short_names
+from embark.studies.analysis import Analysis
 from embark.studies.plotting import COLORS, MARKERS, draw_heat, legend_below
-from embark.studies.study import Study
 from embark.tasks import Tasks, Wanted, get_benchmark
 from embark.types import Benchmark, EmbarkError
 
@@ -48,12 +48,12 @@ def languages(
     wanted = match_words("model with results", known, models) if known else None
     results = [result for result in loaded.results if wanted is None or result.model in wanted]
     multilingual = [task for task in loaded.tasks if len({*task.subsets.values()}) > 1]
-    study = by_language(by_model(multilingual, results))
-    return Languages(study.models, study.scores, notes=(*loaded.notes, *study.notes))
+    analysis = by_language(by_model(multilingual, results))
+    return Languages(analysis.models, analysis.scores, notes=(*loaded.notes, *analysis.notes))
 
 
 @dataclass(frozen=True)
-class Languages(Study):
+class Languages(Analysis):
     """The scores of each task and language by model; a task "" is the mean over all that have the language."""
 
     models: tuple[str, ...]

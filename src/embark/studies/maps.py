@@ -18,11 +18,12 @@ from embark.results.drawing import PAGE
 from embark.results.table import Row, Table, applicable, short
 from embark.run.embedded_task import Embedded, EmbeddedPart, sample
 from embark.run.models import Models
+from embark.studies.analysis import Analysis
 from embark.studies.geometry import first_label, part_of
 from embark.studies.plotting import SMALL, color, label_points, legend_below, marker
 from embark.studies.stored_tasks import SharedArguments, one_stored_task
-from embark.studies.study import Study
-from embark.types import Array, Classes, EmbarkError, Groups, Split, Task
+from embark.tasks import Tasks
+from embark.types import Array, Classes, EmbarkError, Groups, Split
 
 METHODS = {"umap": "UMAP", "tsne": "t-SNE", "pca": "PCA (two main axes)"}
 GROUPINGS = ("side", "label")
@@ -36,21 +37,21 @@ NEIGHBORS = 15  # UMAP's, and those that trustworthiness asks about
 
 def map(
     model: Models,
-    task: str | Task,
+    tasks: Tasks,
     *,
     by: str = "side",
     method: str | None = None,
     subset: str | None = None,
     **shared: Unpack[SharedArguments],
 ) -> Maps:
-    """Lay out a task's vectors on the plane, in groups `by` side or label.
+    """Lay out one task's vectors on the plane, in groups `by` side or label.
 
     `method` is umap, tsne or pca (by default umap where it is installed, else tsne); `subset` is one of the task's
     subsets (the first).
     `shared`: protocol, embed (what is not stored; else it is an error), loading, settings, show_progress.
     """
     _check(by, method)
-    stored = one_stored_task(model, task, **shared)
+    stored = one_stored_task(model, tasks, **shared)
     layouts = []
     with progress("laying out maps", len(stored), shared.get("show_progress", True), "maps") as advance:
         for embedded in stored:
@@ -78,7 +79,7 @@ class ModelMap:
 
 
 @dataclass(frozen=True)
-class Maps(Study):
+class Maps(Analysis):
     """Maps of one task by several models, side by side."""
 
     models: tuple[ModelMap, ...]

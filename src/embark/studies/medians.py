@@ -14,9 +14,9 @@ from embark.results.drawing import PAGE
 from embark.results.table import Row, Score, Table, applicable, named, points
 from embark.settings import Settings
 from embark.stats.intervals import LEVEL
+from embark.studies.analysis import Analysis
 from embark.studies.model_filter import load_field
 from embark.studies.plotting import color, legend_below, short_task
-from embark.studies.study import Study
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark, EmbarkError, Task
 
@@ -66,7 +66,7 @@ class TaskMedian:
 
 
 @dataclass(frozen=True)
-class Medians(Study):
+class Medians(Analysis):
     """Tasks in the order of how far the field's median lies above chance, furthest first."""
 
     by: str

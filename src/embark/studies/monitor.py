@@ -21,9 +21,9 @@ from embark.results.table import Table
 from embark.run.live import MEAN, LiveScoring, Measurement, Point, ToEncoder, points_table
 from embark.settings import Settings, load_settings
 from embark.studies import trainers
+from embark.studies.analysis import Analysis
 from embark.studies.loggers import Target, csv_text, logger_of
 from embark.studies.plotting import color, short_task
-from embark.studies.study import Study
 from embark.tasks import Tasks, choose_tasks
 from embark.types import EmbarkError, Task
 
@@ -121,7 +121,7 @@ class Monitor:
 
 
 @dataclass(frozen=True)
-class Curve(Study):
+class Curve(Analysis):
     """The scores of a training run, step by step."""
 
     tasks: tuple[Task, ...]

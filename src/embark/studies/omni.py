@@ -24,13 +24,11 @@ from embark.settings import Settings, load_settings
 from embark.stats.intervals import NO_SPREAD
 from embark.studies.diagnosis import Diagnosis, make_folder
 from embark.studies.maps import METHODS
-from embark.studies.omni_directions import TOP, Direction, MixedLists, stored_directions
-from embark.studies.omni_maps import ModalityMap, ShiftMaps, item_layout, shift_layout
-from embark.studies.omni_studies import (
+from embark.studies.omni_analyses import (
     Asymmetry,
     Distribution,
     Modalities,
-    OmniStudy,
+    OmniAnalysis,
     Retrieval,
     Sensitivity,
     Shift,
@@ -39,6 +37,8 @@ from embark.studies.omni_studies import (
     mean_scores,
     whose,
 )
+from embark.studies.omni_directions import TOP, Direction, MixedLists, stored_directions
+from embark.studies.omni_maps import ModalityMap, ShiftMaps, item_layout, shift_layout
 from embark.tasks import Tasks, choose_tasks
 from embark.tasks.omni import KINDS
 
@@ -97,7 +97,7 @@ class OmniDiagnosis(Diagnosis):
         return f"{self.model} on {self.data}"
 
     @cached_property
-    def studies(self) -> Mapping[str, OmniStudy]:
+    def analyses(self) -> Mapping[str, OmniAnalysis]:
         facts = (self.model, self.data, self.directions)
         return {
             "retrieval": Retrieval(*facts),
@@ -124,7 +124,7 @@ def examine(model: str, data: str, directions: Sequence[Direction], method: str 
 
 
 def _findings(directions: Sequence[Direction], asymmetry: Asymmetry) -> tuple[str, ...]:
-    """What the studies come down to."""
+    """What the analyses come down to."""
     count = len(directions)
     hit, reciprocal = mean_scores(directions)
     of_query = sum(whose(d, dominant(d.top)[0]) == "query's" for d in directions)

@@ -14,8 +14,8 @@ from embark.results.table import Row, Table
 from embark.run.embedded_task import sample
 from embark.stats.intervals import NO_SPREAD
 from embark.studies.maps import METHODS, plane
+from embark.studies.omni_analyses import COLOR, MARKER, OmniAnalysis, below_legend, legend_entry
 from embark.studies.omni_directions import Direction
-from embark.studies.omni_studies import COLOR, MARKER, OmniStudy, below_legend, legend_entry
 from embark.studies.plotting import COLORS
 from embark.tasks.omni import KINDS
 from embark.types import Array, Modality
@@ -33,7 +33,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class ModalityMap(OmniStudy):
+class ModalityMap(OmniAnalysis):
     """Candidates on the plane by modality (Figs. 4c and 12)."""
 
     layout: Layout
@@ -64,7 +64,7 @@ class ModalityMap(OmniStudy):
 
 
 @dataclass(frozen=True)
-class ShiftMaps(OmniStudy):
+class ShiftMaps(OmniAnalysis):
     """Queries without and with their instruction, and their targets, on one plane (Figs. 4b and 11)."""
 
     layout: Layout

@@ -15,8 +15,8 @@ from embark.results import Results, TaskResult
 from embark.results.drawing import PAGE
 from embark.results.table import Exact, Row, Score, Table, applicable, short
 from embark.settings import Settings, load_settings
+from embark.studies.analysis import Analysis
 from embark.studies.plotting import COLORS, amount, label_points, log_axis
-from embark.studies.study import Study
 from embark.tasks import Tasks
 from embark.types import Array, Benchmark, EmbarkError, ModelCard
 
@@ -48,7 +48,7 @@ def pareto(
 
 
 @dataclass(frozen=True)
-class ParetoFront(Study):
+class ParetoFront(Analysis):
     """Models with their costs and totals, cheapest first, and which of them no other beats."""
 
     against: str

@@ -18,8 +18,8 @@ from embark.data.own_tasks import tasks_here
 from embark.results.table import Row, Score, Table, points, rounded, short, signed_points
 from embark.settings import Settings
 from embark.stats.intervals import LEVEL
+from embark.studies.analysis import Analysis
 from embark.studies.plotting import COLORS, label_points, legend_below
-from embark.studies.study import Study
 from embark.tasks import Tasks, get_benchmark
 from embark.types import Array, Benchmark, EmbarkError
 
@@ -51,7 +51,7 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Predictions(Study):
+class Predictions(Analysis):
     """Predictions for models without a full score, and of every model with one from all the others."""
 
     part: int  # number of tasks that it is predicted from

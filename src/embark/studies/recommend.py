@@ -19,8 +19,8 @@ from embark.models import parameter_count
 from embark.results.table import Exact, Row, Score, Table, applicable, first, named, short
 from embark.settings import Settings
 from embark.stats.ranking import Place, over_kinds, places
+from embark.studies.analysis import Analysis
 from embark.studies.plotting import SAFE, color, legend_below, marker
-from embark.studies.study import Study
 from embark.tasks import Tasks
 from embark.types import MODALITIES, Array, Benchmark, EmbarkError, ModelCard, Task
 
@@ -92,7 +92,7 @@ class RecommendedModel:
 
 
 @dataclass(frozen=True)
-class Recommendation(Study):
+class Recommendation(Analysis):
     """Models best first, those with missing scores after them, and how many were left out for which reason."""
 
     needs: Mapping[str, tuple[int, ...]]  # the columns of each need's tasks

@@ -20,8 +20,8 @@ from embark.stats.outcomes import NotComparable, observations_of, parts_of
 from embark.stats.paired import PAIRS, Contrast, tested, unpaired
 from embark.stats.paired import contrasts as paired
 from embark.stats.shared import ItemNumbers, Observations, Part, interval
+from embark.studies.analysis import Analysis
 from embark.studies.plotting import COLORS, label_points
-from embark.studies.study import Study
 from embark.tasks import TASKS, Tasks
 from embark.tasks.text_sts import TWINS
 from embark.types import Array, Benchmark, EmbarkError
@@ -87,7 +87,7 @@ class Cost(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rendering(Study):
+class Rendering(Analysis):
     """The costs of rendering, by model and task."""
 
     costs: tuple[Cost, ...]

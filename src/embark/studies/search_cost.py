@@ -23,12 +23,13 @@ from embark.run.models import Models
 from embark.settings import cores
 from embark.stats.paired import difference
 from embark.stats.shared import ItemNumbers, Part, interval
+from embark.studies.analysis import Analysis
 from embark.studies.pareto import on_front
 from embark.studies.plotting import SMALL, color, legend_below, log_axis
 from embark.studies.search_indexes import BUILD_EXPANSION, CONNECTIVITY, METHODS, Built, Corpus, Method, Search
 from embark.studies.stored_tasks import SharedArguments, one_stored_task
-from embark.studies.study import Study
-from embark.types import Array, EmbarkError, Qrels, Task
+from embark.tasks import Tasks
+from embark.types import Array, EmbarkError, Qrels
 
 LEAST = 10  # documents that a search returns at least, whatever the measure looks at
 RISE = 3  # points between an interval and the name above it
@@ -79,7 +80,7 @@ class IndexCurve:
 
 
 @dataclass(frozen=True)
-class IndexStudy(Study):
+class SearchCosts(Analysis):
     """What search indexes cost, and what they lose."""
 
     curves: tuple[IndexCurve, ...]
@@ -150,27 +151,29 @@ class IndexStudy(Study):
 
 
 def index(
-    model: Models, task: str | Task, *, repeats: int = 5, threads: int | None = None, **shared: Unpack[SharedArguments]
-) -> IndexStudy:
-    """Measure search indexes over a retrieval task's stored vectors: score, bytes, build time and queries a second.
+    model: Models, tasks: Tasks, *, repeats: int = 5, threads: int | None = None, **shared: Unpack[SharedArguments]
+) -> SearchCosts:
+    """Measure search indexes over one retrieval task's stored vectors: score, bytes, build time and queries a second.
 
     `repeats` are measurements of each time, `threads` those that build and search (default: all cores). `shared`:
     protocol, embed (what is not stored; else it is an error), loading, settings, show_progress.
     """
     if repeats < 1:
         raise EmbarkError(f"A time is measured at least once, not {repeats} times.")
-    return indexed(one_stored_task(model, task, **shared), repeats, threads, shared.get("show_progress", True))
+    if threads is not None and threads < 1:
+        raise EmbarkError(f"At least one thread builds and searches, not {threads}.")
+    return indexed(one_stored_task(model, tasks, **shared), repeats, threads, shared.get("show_progress", True))
 
 
 def indexed(
     tasks: Sequence[Embedded], repeats: int = 5, threads: int | None = None, show_progress: bool = False
-) -> IndexStudy:
-    """The study of tasks with their vectors."""
+) -> SearchCosts:
+    """The costs of searching tasks with their vectors."""
     threads = threads or cores()
     depth = max(map(_depth, tasks))
     with progress("indexes", len(METHODS) * len(tasks), show_progress, "kinds") as advance:
         curves = tuple(_curve(task, depth, repeats, threads, advance) for task in tasks)
-    return IndexStudy(curves, threads, repeats, depth)
+    return SearchCosts(curves, threads, repeats, depth)
 
 
 def _depth(task: Embedded) -> int:

@@ -51,9 +51,9 @@ def stored_tasks(model: Models, tasks: Tasks, **shared: Unpack[SharedArguments])
     return [stored.task(row) for stored, row in models_and_tasks(model, tasks, **shared)]
 
 
-def one_stored_task(model: Models, task: str | Task, **shared: Unpack[SharedArguments]) -> list[Embedded]:
-    """One task as every model embedded it."""
-    pairs = models_and_tasks(model, [task], **shared)
+def one_stored_task(model: Models, tasks: Tasks, **shared: Unpack[SharedArguments]) -> list[Embedded]:
+    """One task as every model embedded it; several tasks are an error."""
+    pairs = models_and_tasks(model, tasks, **shared)
     if len(names := dict.fromkeys(row.name for _, row in pairs)) > 1:
-        raise EmbarkError(f"This analysis takes one task, and '{task}' names {len(names)}: {listed(list(names), 3)}.")
+        raise EmbarkError(f"This analysis takes one task, and {len(names)} were chosen: {listed(list(names), 3)}.")
     return [stored.task(row) for stored, row in pairs]

@@ -17,8 +17,8 @@ from embark.results.table import Row, Score, Table, footnoted, short
 from embark.run.embedded_task import Embedded
 from embark.stats.paired import difference
 from embark.stats.shared import ItemNumbers, Part, interval
+from embark.studies.analysis import Analysis
 from embark.studies.plotting import GREY, amount, color, legend_below
-from embark.studies.study import Study
 from embark.types import Array, Scores
 
 LINE_STYLES = ("-", "--", ":", "-.")
@@ -67,7 +67,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Sweep(Study):
+class Sweep(Analysis):
     """Curves of one kind. `axis` names what changes; `scale` is how it is drawn, "names" if it is no number.
 
     `definitions` explain the variants below the table.

@@ -174,6 +174,8 @@ def with_shots(row: Task, shots: Sequence[int] = ()) -> list[Task]:
     """The row with each number of examples per class: those wanted, or 1, 2, 4… up to its own."""
     if row.evaluator not in SHOTS:
         raise EmbarkError(f"{row.name} learns from no examples; probes do (embark tasks --evaluator probe).")
+    if shots and min(shots) < 1:
+        raise EmbarkError(f"A probe learns from at least one example a class, not from {min(shots)}.")
     own = int(row.params.get("shots", SHOTS[row.evaluator]))
     powers = [2**n for n in range(own.bit_length()) if 2**n < own]
     return [replace(row, params={**row.params, "shots": k}) for k in sorted(set(shots or [*powers, own]))]

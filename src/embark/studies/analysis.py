@@ -1,4 +1,4 @@
-"""A study: what every analysis returns, a table to read and a drawing of it."""
+"""An analysis: what every study returns, a table to read and a drawing of it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from embark.results.table import Noted, Table
 
 
 @dataclass(frozen=True)
-class Study(Noted, Drawn):
-    """The outcome of an analysis: `print` shows its table, a notebook its table and its drawing.
+class Analysis(Noted, Drawn):
+    """What a study returns: `print` shows its table, a notebook its table and its drawing.
 
     `notes` tell which scores were used and what was left out; the table has notes of its own on how to read it.
     """

@@ -1,4 +1,4 @@
-"""The studies of OmniSET's diagnosis: what is retrieved, and what an instruction does to a query.
+"""The analyses of OmniSET's diagnosis: what is retrieved, and what an instruction does to a query.
 
 There is one sign convention: a shift is the distance to the target with the instruction minus that without it, so
 negative is closer.
@@ -20,9 +20,9 @@ from embark.results.table import Cell, Exact, Interval, Row, Score, Table, round
 from embark.stats.intervals import quantile
 from embark.stats.paired import Difference, difference
 from embark.stats.shared import Observations, Part, interval
+from embark.studies.analysis import Analysis
 from embark.studies.omni_directions import TOP, Direction
 from embark.studies.plotting import COLORS, MARKERS, SMALL
-from embark.studies.study import Study
 from embark.tasks.omni import KINDS
 from embark.types import Array, Modality
 
@@ -32,8 +32,8 @@ SIGN = "negative: the instruction brings the query closer to its target"
 
 
 @dataclass(frozen=True)
-class OmniStudy(Study):
-    """A study of directions of a data set, as a model embedded them."""
+class OmniAnalysis(Analysis):
+    """An analysis of directions of a data set, as a model embedded them."""
 
     model: str
     data: str
@@ -60,7 +60,7 @@ class OmniStudy(Study):
 
 
 @dataclass(frozen=True)
-class Retrieval(OmniStudy):
+class Retrieval(OmniAnalysis):
     """Hit@1, MRR and the dominant modality of the first ten, by direction (the paper's Table 4)."""
 
     title = "Retrieval by direction"
@@ -97,7 +97,7 @@ class Retrieval(OmniStudy):
 
 
 @dataclass(frozen=True)
-class Modalities(OmniStudy):
+class Modalities(OmniAnalysis):
     """Which modalities are retrieved, against those that are asked for and those of the query."""
 
     title = "Modalities of what is retrieved"
@@ -153,7 +153,7 @@ class Modalities(OmniStudy):
 
 
 @dataclass(frozen=True)
-class Sensitivity(OmniStudy):
+class Sensitivity(OmniAnalysis):
     """How far an instruction moves a query (Fig. 3)."""
 
     title = "Sensitivity to the instruction"
@@ -173,7 +173,7 @@ class Sensitivity(OmniStudy):
 
 
 @dataclass(frozen=True)
-class Shift(OmniStudy):
+class Shift(OmniAnalysis):
     """Whether the instruction moves queries toward their targets (Figs. 4a and 10)."""
 
     title = "Does the instruction lead to the target?"
@@ -212,7 +212,7 @@ class Shift(OmniStudy):
 
 
 @dataclass(frozen=True)
-class Asymmetry(OmniStudy):
+class Asymmetry(OmniAnalysis):
     """X→Y against Y→X on the same tuples."""
 
     title = "Asymmetry of directions"
@@ -268,7 +268,7 @@ class Asymmetry(OmniStudy):
 
 
 @dataclass(frozen=True)
-class Distribution(OmniStudy):
+class Distribution(OmniAnalysis):
     """What the data hold: queries by modality and instruction, candidates by modality (Fig. 2)."""
 
     title = "What the data hold"
