@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from cases import slow
 from embark.boards.matrix import load_matrix
 from embark.cli import app
-from embark.cli.analyze import COMMANDS, Analyses
+from embark.cli.analyze import COMMANDS
 from embark.types import EmbarkError
 
 MODEL = "embark/random"
@@ -97,15 +97,6 @@ def test_help_has_an_example_and_fits_a_screen(command: tuple[str, ...]) -> None
     text = printed(*command, "--help")
     assert f"embark {' '.join(command)} -" in text or "embark analyze mllm mllm.csv" in text
     assert len(text.splitlines()) <= 40
-
-
-def test_old_names_are_hidden_and_work() -> None:
-    listed = printed("analyze", "--help")
-    assert [name for name in Analyses.EARLIER if f" {name} " in listed] == []
-    assert printed("analyze", "distil", "-b", "ARK") == printed("analyze", "distill", "-b", "ARK")
-    assert "--kind" not in printed("analyze", "correlate", "--help")
-    words = ("analyze", "correlate", "-b", "ARK")
-    assert printed(*words, "--kind", "pearson") == printed(*words, "--correlation", "pearson")
 
 
 def test_a_task_of_a_file(home: Path, tmp_path: Path) -> None:

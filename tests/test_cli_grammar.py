@@ -1,4 +1,4 @@
-"""One grammar for all commands: formats, heads, short helps, and the earlier names of commands and options."""
+"""One grammar for all commands: formats, heads and short helps."""
 
 from __future__ import annotations
 
@@ -55,7 +55,6 @@ def test_every_command_stands_under_a_head() -> None:
 @pytest.mark.parametrize("words", LEAVES, ids=" ".join)
 def test_options_have_one_meaning(words: tuple[str, ...]) -> None:
     options = {option for parameter in LEAVES[words].params for option in parameter.opts}
-    assert not options & {"--json", "--models", "--licence"}  # earlier names
     if words not in (("export", "mteb"), ("export", "inputs"), ("report",), ("site",), ("serve",)):  # one line
         assert "--format" in options
     if "--model" in options:
@@ -65,29 +64,8 @@ def test_options_have_one_meaning(words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("earlier", "now"),
-    [
-        (("tasks", "ARK/*", "--json"), ("tasks", "ARK/*", "--format", "json")),
-        (("tasks", "Pocket*", "--type", "sts"), ("tasks", "Pocket*", "--evaluator", "sts")),
-        (("tasks", "--licence=*CC BY-NC-SA*"), ("tasks", "--license", "*CC BY-NC-SA*")),
-        (("leaderboard", "-b", "ARK", "--models", "*siglip*"), ("leaderboard", "-b", "ARK", "--model", "*siglip*")),
-        (
-            ("analyze", "correlate", "-b", "ARK", "--kind", "pearson"),
-            ("analyze", "correlate", "-b", "ARK", "--correlation", "pearson"),
-        ),
-        (("analyze", "distil", "-b", "ARK"), ("analyze", "distill", "-b", "ARK")),
-    ],
-    ids=lambda words: " ".join(words),
-)
-def test_earlier_names_are_understood(earlier: tuple[str, ...], now: tuple[str, ...]) -> None:
-    before, after = run(*earlier), run(*now)
-    assert (before.exit_code, after.exit_code) == (0, 0)
-    assert before.stdout == after.stdout
-
-
-@pytest.mark.parametrize(
     ("words", "choice"),
-    [((), False), (("--compile",), True), (("--no-compile",), False), (("--compile", "auto"), "auto"),
+    [((), False), (("--compile",), True), (("--compile", "auto"), "auto"),
      (("--compile=auto",), "auto"), (("--compile", "no"), False), (("--compile", "--device", "cpu"), True)],
 )  # fmt: skip
 def test_compile_stands_alone_or_has_a_word(
@@ -106,14 +84,13 @@ def test_compile_stands_alone_or_has_a_word(
     assert isinstance(run("doctor", "--compile=fast", "org/model").exception, UnknownName)
 
 
-def test_a_name_that_a_command_has_is_not_an_earlier_one() -> None:
+def test_kinds_and_types_of_models_are_two_options() -> None:
     kinds = json.loads(run("models", "--kind", "reranker", "--format", "json").stdout)
     assert {card["kind"] for card in kinds} == {"reranker"}
-    types = json.loads(run("models", "--type", "late", "--json").stdout)
+    types = json.loads(run("models", "--type", "late", "--format", "json").stdout)
     assert [card["name"] for card in types] == [
         card.name for card in MODELS.values() if card.loader in ("late", "colbert")
     ]
-    assert run("analyze", "quantise", "--help").exit_code == 0
 
 
 @pytest.mark.parametrize("style", ["json", "csv", "markdown", "latex", "html"])

@@ -47,13 +47,6 @@ def test_a3_a_file_that_another_tool_put_there_is_verified(hub: FakeHub, sha: st
     assert client().get(ID, sha, "table.bin").read_bytes() == DATA
 
 
-def test_a3_a_file_of_an_earlier_version_is_verified(hub: FakeHub, sha: str, elsewhere: Path) -> None:
-    old = elsewhere / "home" / "hub" / "org__data" / sha / "table.bin"
-    old.parent.mkdir(parents=True)
-    old.write_bytes(ALTERED)
-    assert client().get(ID, sha, "table.bin").read_bytes() == DATA
-
-
 def test_a3_what_is_as_it_was_verified_is_not_read_again(
     hub: FakeHub, sha: str, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

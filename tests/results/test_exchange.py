@@ -371,7 +371,7 @@ def test_mmebs_files_need_a_model_and_a_known_protocol(tmp_path: Path, elsewhere
     made = invoke("import", "mmeb", folder, "-m", "org/model", "--protocol", "paper")
     assert "2 results of 1 model" in made.stdout
     assert "left out: image/Elsewhere_score.json: no task is named MMEB/Elsewhere" in made.stderr
-    guessed = invoke("import", "-m", "org/model", folder, "--protocol", "paper", "--json")
+    guessed = invoke("import", "-m", "org/model", folder, "--protocol", "paper", "--format", "json")
     assert len(json.loads(guessed.stdout)["rows"]) == 2
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from embark.results import Damaged, TaskResult
 from embark.stats.shared import Evidence, ItemNumbers, Observations, Part, interval_of
-from embark.stats.statistics import STATISTICS, Outcomes, Pushes, pushes, run_columns
+from embark.stats.statistics import STATISTICS, Outcomes, Pushes, pushes
 from embark.types import EmbarkError
 
 KEYS = ("split", "subset", "id")
@@ -31,7 +31,7 @@ def parts_of(result: TaskResult, numbers: ItemNumbers) -> Parts:
         raise NotComparable(str(damage)) from None
     except (EmbarkError, OSError, ValueError, KeyError):  # pyarrow's errors for a damaged or foreign file among them
         raise NotComparable("the outcomes of its items are not on disk, or cannot be read") from None
-    statistic = statistic_of(result, columns)
+    statistic = statistic_of(result)
     # Rows of a part follow each other, since they are sorted.
     starts = np.flatnonzero(np.append(True, (split[1:] != split[:-1]) | (subset[1:] != subset[:-1]))[: len(split)])
     parts: Parts = {}
@@ -47,20 +47,12 @@ def observations_of(rows: Outcomes, source: str, numbers: ItemNumbers) -> Observ
     return numbers.observations(source, {name: rows[name].tolist() for name in NAMES if name in rows})
 
 
-def statistic_of(result: TaskResult, columns: Outcomes) -> str:
-    """The name of the statistic that computes a result's score from its outcomes.
-
-    It is recorded with the result; for older records it is inferred from the columns of the outcomes.
-    """
-    if recorded := result.records[0].statistic:
-        return recorded
-    metric = result.metric
-    if run_columns(metric, columns):
-        return "runs"
-    names = [name for name in (metric, metric.rpartition("_")[2]) if name in STATISTICS]
-    if not names and metric not in columns:
-        raise NotComparable(f"its items have no outcome that {metric} could be computed from")
-    return names[0] if names else "mean"
+def statistic_of(result: TaskResult) -> str:
+    """The name of the statistic that computes a result's score from its outcomes, as it was recorded."""
+    statistic = result.records[0].statistic
+    if statistic not in STATISTICS:
+        raise NotComparable(f"its statistic '{statistic}' is not known")
+    return statistic
 
 
 class Reading(NamedTuple):
@@ -79,7 +71,6 @@ class Readings:
     def __init__(self, results: Mapping[str, TaskResult], numbers: ItemNumbers | None = None) -> None:
         self.results = results
         self.numbers = numbers or ItemNumbers()
-        self.dated = False  # whether some were written before contents were, so that ids alone tell what is shared
         self._read: dict[str, list[Reading]] = {}
 
     @property
@@ -91,7 +82,6 @@ class Readings:
         """The parts of a task; an error where they cannot be read."""
         if task not in self._read:
             parts = parts_of(self.results[task], self.numbers)
-            self.dated = self.dated or any("content" not in part.outcomes for part in parts.values())
             self._read[task] = [
                 Reading(part.observations, pushes(part.statistic, part.main, part.outcomes)) for part in parts.values()
             ]

@@ -51,7 +51,7 @@ def breakdown(
     if not groups:
         raise EmbarkError(
             "No result on disk has facts about its items to go by: only some readers keep them (webdataset, ark), and "
-            "only scores that are means of items can be broken down. Results of older versions have none: --rescore."
+            "only scores that are means of items can be broken down."
         )
     if by is not None:
         check_name("fact about items", by, labels)
@@ -155,7 +155,7 @@ def _groups(result: TaskResult, numbers: ItemNumbers, classes: bool) -> Iterator
     if classes and "label" in columns:
         labels[CLASS] = columns["label"]
     conditions = _conditions(result, columns)
-    if not (labels or conditions) or statistic_of(result, columns) != "mean":
+    if not (labels or conditions) or statistic_of(result) != "mean":
         return
     items = observations_of(columns, result.task, numbers)  # ids repeat from task to task
     for label, values in labels.items():

@@ -53,7 +53,6 @@ class Analyses(Group):
         "Stored vectors": tuple(OF_VECTORS),
         "Generators": tuple(OF_GENERATORS),
     }
-    EARLIER: ClassVar = {"distil": "distill", "quantise": "quantize"}
 
 
 app = typer.Typer(name="analyze", cls=Analyses, no_args_is_help=True, rich_markup_mode=None, add_completion=False)
