@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,12 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import embark
-from embark.data import items, readers
-from embark.data.fetch import Hub
+from embark.data import items
 from embark.data.items import as_keys
 from embark.models.encoder import Encoder, Tower, Towers, fingerprint, render_item, renders_plainly
 from embark.planning import Count, Demand, Need, Plan, outline, plan, task_demand, workload
-from embark.settings import load_settings
 from embark.tasks import get_tasks
 from embark.types import (
     MODALITIES,
@@ -226,25 +221,6 @@ def test_only_what_changes_no_item_renders_plainly(modalities: set[embark.types.
     assert [tuple(renders_plainly(encoder, style, modalities) for style in (None, paper)) for encoder in ENCODERS] == [
         tuple(map(bool, pair)) for pair in expected
     ]
-
-
-@pytest.mark.slow
-def test_keys_of_all_pocket_tasks_are_those_of_earlier_versions(tmp_path: Path) -> None:
-    hub = Hub(load_settings(tmp_path), lambda title, total: nullcontext(lambda done: None))
-    encoder = Plain()
-    encoder.card = replace(encoder.card, modalities=MODALITIES, stored="float16")  # as they were stored then
-    hashes = {name: hashlib.sha256() for name in ("PocketOmni", "others")}
-    tasks = [task for task in get_tasks("Pocket*") if not task.name.startswith("PocketARK/")]  # younger than the rest
-    for task in sorted(tasks, key=lambda task: task.name):
-        outer = hashes.get(task.name, hashes["others"])
-        for split, subset in task.parts:
-            demand = task_demand(task, split, subset, readers.read(task, split, subset, hub), encoder)
-            for side, keys in demand.keys.items():
-                outer.update(side.encode() + keys.tobytes())
-    assert {name: outer.hexdigest()[:32] for name, outer in hashes.items()} == {
-        "PocketOmni": "6534751975e3a732423de546e9bb3a68",
-        "others": "2653819f6bf50e58597ea9ce9b8a2dd0",
-    }
 
 
 # ── needs ────────────────────────────────────────────────────────────────────────────────────────────────────────────

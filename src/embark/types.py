@@ -450,14 +450,17 @@ class ModelCard:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """All facts that can change a vector, and nothing else."""
+        """All facts that can change a vector, and nothing else.
+
+        An optional fact is left out at its default, so that a new field changes no key.
+        """
         names = ("revision", "loader", "dim", "fusion", "dtype", "stored", "frames", "sample_rate")
         facts = {"name": self.keyed_as or self.name} | {name: getattr(self, name) for name in names}
         facts["settings"] = self.options  # its name in the keys of stored vectors
         hashed = self.revision.startswith(("local-", "sha256-"))  # a hash of the files, wherever they are
-        pixels = "" if self.pixels == "pillow" else self.pixels  # as before there was a choice
-        optional = {"source": "" if hashed else self.source, "context": self.context, "pixels": pixels}
-        return facts | {name: value for name, value in optional.items() if value}
+        optional = {"source": "" if hashed else self.source, "context": self.context, "pixels": self.pixels}
+        defaults = {"source": "", "context": None, "pixels": "pillow"}
+        return facts | {name: value for name, value in optional.items() if value != defaults[name]}
 
 
 # ── scores ───────────────────────────────────────────────────────────────────────────────────────────────────────────

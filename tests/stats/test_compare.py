@@ -34,6 +34,9 @@ OTHER = dataclasses.replace(TASK, name="Other", category="Other things")
 Outcomes = dict[str, Array]
 
 
+STATISTIC = {"nmi": "nmi", "cosine_spearman": "spearman", "cosine_pearson": "pearson"}  # by metric
+
+
 class Shelf:
     """Makes stored results from outcomes."""
 
@@ -73,6 +76,7 @@ class Shelf:
                     {},
                     protocol + subset,
                     "e",
+                    statistic=STATISTIC.get(task.metric, "mean"),
                 )
             )
             columns.append(outcome_columns("test", subset, names, values))
@@ -157,7 +161,7 @@ def test_statistics_that_are_no_means(shelf: Shelf, metric: str, sign: int) -> N
         if metric == "nmi":
             cluster = np.where(rng.random(300) < noise / 10, rng.integers(0, 10, 300), label)
             score = from_contingency(contingency(label, cluster)[0])["nmi"]
-            return shelf.put(name, {"label": label, "cluster": cluster}, task, score=float(score))
+            return shelf.put(name, {"label": label, "cluster_run1": cluster}, task, score=float(score))
         noisy = label + rng.normal(0, noise, 300)
         columns = {"gold": label.astype(float), "similarity": noisy}
         columns |= {f"{side}_rank": rankdata(values) for side, values in columns.items()}

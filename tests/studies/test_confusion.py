@@ -60,7 +60,7 @@ def test_14_12_outcomes_name_classes() -> None:
     assert study.parts[1].counts.sum() == pytest.approx(len(motions))
 
 
-def test_no_classes_is_an_error_that_names_the_command() -> None:
+def test_no_classes_is_an_error_that_names_the_tasks_that_have_them() -> None:
     embark.evaluate("embark/random", "PocketClockReading", show_progress=False)
-    with pytest.raises(EmbarkError, match="--rescore"):
+    with pytest.raises(EmbarkError, match="only zero-shot and probe tasks do"):
         embark.analyze.confusion(tasks="PocketClockReading")

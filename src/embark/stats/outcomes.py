@@ -31,7 +31,7 @@ def parts_of(result: TaskResult, numbers: ItemNumbers) -> Parts:
         raise NotComparable(str(damage)) from None
     except (EmbarkError, OSError, ValueError, KeyError):  # pyarrow's errors for a damaged or foreign file among them
         raise NotComparable("the outcomes of its items are not on disk, or cannot be read") from None
-    statistic = statistic_of(result)
+    statistic = statistic_of(result, columns)
     # Rows of a part follow each other, since they are sorted.
     starts = np.flatnonzero(np.append(True, (split[1:] != split[:-1]) | (subset[1:] != subset[:-1]))[: len(split)])
     parts: Parts = {}
@@ -47,11 +47,13 @@ def observations_of(rows: Outcomes, source: str, numbers: ItemNumbers) -> Observ
     return numbers.observations(source, {name: rows[name].tolist() for name in NAMES if name in rows})
 
 
-def statistic_of(result: TaskResult) -> str:
-    """The name of the statistic that computes a result's score from its outcomes, as it was recorded."""
+def statistic_of(result: TaskResult, columns: Outcomes) -> str:
+    """The name of the recorded statistic that computes a result's score from these outcomes."""
     statistic = result.records[0].statistic
     if statistic not in STATISTICS:
         raise NotComparable(f"its statistic '{statistic}' is not known")
+    if statistic == "mean" and result.metric not in columns:
+        raise NotComparable(f"its items have no outcome that {result.metric} could be computed from")
     return statistic
 
 

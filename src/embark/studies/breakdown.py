@@ -155,7 +155,7 @@ def _groups(result: TaskResult, numbers: ItemNumbers, classes: bool) -> Iterator
     if classes and "label" in columns:
         labels[CLASS] = columns["label"]
     conditions = _conditions(result, columns)
-    if not (labels or conditions) or statistic_of(result) != "mean":
+    if not (labels or conditions) or statistic_of(result, columns) != "mean":
         return
     items = observations_of(columns, result.task, numbers)  # ids repeat from task to task
     for label, values in labels.items():
