@@ -33,7 +33,6 @@ TASK = dataclasses.replace(TASKS["PocketOtherSkinTone"], metric=METRIC)
 OTHER = dataclasses.replace(TASK, name="Other", category="Other things")
 Outcomes = dict[str, Array]
 
-
 STATISTIC = {"nmi": "nmi", "cosine_spearman": "spearman", "cosine_pearson": "pearson"}  # by metric
 
 
