@@ -49,7 +49,7 @@ SENTENCES = {  # file → its sentences with counts
     ),
     "docs/ark.md": ("of professional knowledge in {ARK} subtypes",),
 }
-NAMED = ("MIEB(Multilingual)", "UniBench", "MMEB-V3", "OmniSET", "ARK", "Pocket", "ARK(emoji)")  # other tasks are variants
+NAMED = ("MIEB(Multilingual)", "UniBench", "MMEB-V3", "OmniSET", "ARK", "Pocket", "ARK(emoji)")  # others are variants
 
 
 def counts() -> dict[str, int]:
