@@ -18,7 +18,7 @@ import embark
 from cases import slow
 from embark import analyze
 from embark.cli import app
-from embark.cli.analyze import COMMANDS
+from embark.cli.analyze import COMMANDS, OF_OUTCOMES
 from embark.models import MODELS
 from embark.results import ABOUT, Record, Results, TaskResult, outcome_columns
 from embark.run.score import fingerprint_of
@@ -81,7 +81,8 @@ def settings(pocket_vectors: Path, tmp_path_factory: pytest.TempPathFactory) -> 
             score = float(0.3 + 0.03 * number + 0.02 * rng.normal())
             records = tuple(
                 Record(*who, *part, ("eng",), row.metric, score, (score - 0.1, score + 0.1), {},
-                       fingerprint_of(row, *part), "e", counts={"embedded": 100}, timings={"embed": 1.0 + number})
+                       fingerprint_of(row, *part), "e", statistic="mean", counts={"embedded": 100},
+                       timings={"embed": 1.0 + number})
                 for part in row.parts
             )  # fmt: skip
             result = TaskResult(*who, "1", records, score, (score - 0.1, score + 0.1), 0.0)
@@ -104,7 +105,8 @@ def study_of(name: str, settings: Settings) -> Study:
     arguments = dict(SCORES[name][0])
     if "table" in arguments:
         arguments["table"] = settings.home / arguments["table"]
-    return function(benchmark=BENCHMARK, own=True, settings=settings, **arguments)
+    own = {} if name in OF_OUTCOMES else {"own": True}
+    return function(benchmark=BENCHMARK, settings=settings, **own, **arguments)
 
 
 def printed(name: str, style: str, settings: Settings) -> Any:
@@ -114,7 +116,8 @@ def printed(name: str, style: str, settings: Settings) -> Any:
         words = ["-m", MODEL, "-t", task, "--home", str(settings.home), *options]
     else:
         options = tuple(str(settings.home / word) if word.endswith(".csv") else word for word in SCORES[name][1])
-        words = ["-b", BENCHMARK, "--own", "--results", str(settings.results), *options]
+        own = [] if name in OF_OUTCOMES else ["--own"]
+        words = ["-b", BENCHMARK, *own, "--results", str(settings.results), *options]
     result = CliRunner().invoke(app, ["analyze", name, *words, "--format", style])
     assert result.exit_code == 0, result.output
     return result

@@ -12,7 +12,7 @@ from embark.catalogue import check_name, group_values, listed
 from embark.results import ABOUT, TaskResult
 from embark.results.table import Exact, Row, Score, Table, short
 from embark.settings import Settings
-from embark.stats.outcomes import observations_of, statistic_of
+from embark.stats.outcomes import observations_of
 from embark.stats.shared import ItemNumbers, Observations, part_interval
 from embark.studies.own_results import own_results
 from embark.studies.plotting import color, marker
@@ -30,7 +30,6 @@ def breakdown(
     *,
     by: str | None = None,
     pool: bool = False,
-    own: bool = True,
     settings: Settings | None = None,
 ) -> Breakdown:
     """The scores of your own runs within groups of items, by a label that the data give them.
@@ -38,7 +37,7 @@ def breakdown(
     `by` names the label (default: every one that a task has): ARK's skills and demand, UniBench's corruption or
     attribute, whatever a reader keeps; "condition" of robustness tasks; "class" of classification. An item with several
     values of a label counts in each of their groups. `pool` puts the items of all tasks together: one group a value.
-    Published scores have no outcomes of items, so they cannot be broken down; `own` changes nothing.
+    Published scores have no outcomes of items, so they cannot be broken down.
     """
     results = own_results(benchmark, tasks, settings=settings)
     numbers: dict[str, ItemNumbers] = {}
@@ -155,7 +154,7 @@ def _groups(result: TaskResult, numbers: ItemNumbers, classes: bool) -> Iterator
     if classes and "label" in columns:
         labels[CLASS] = columns["label"]
     conditions = _conditions(result, columns)
-    if not (labels or conditions) or statistic_of(result, columns) != "mean":
+    if not (labels or conditions) or result.records[0].statistic != "mean" or result.metric not in columns:
         return
     items = observations_of(columns, result.task, numbers)  # ids repeat from task to task
     for label, values in labels.items():

@@ -29,13 +29,12 @@ def calibration(
     tasks: Tasks = None,
     *,
     models: Wanted = None,
-    own: bool = True,
     settings: Settings | None = None,
 ) -> Calibration:
     """Compare how sure models are of their zero-shot predictions with how often they are right, on your own runs.
 
     Probabilities are a softmax over the classes at the model's own scale of similarities (100 where it states none).
-    `models` are names or patterns. Published scores have no outcomes; `own` changes nothing.
+    `models` are names or patterns. Published scores have no outcomes.
     """
     loaded = own_results(benchmark, tasks, models, settings)
     results = loaded.results

@@ -30,13 +30,12 @@ def confusion(
     *,
     models: Wanted = None,
     matrix: bool = False,
-    own: bool = True,
     settings: Settings | None = None,
 ) -> Confusion:
     """Zero-shot and probe tasks of your own runs class by class, from the outcomes of their items.
 
     `models` are names or patterns. With `matrix`, the table has the cells of the confusion matrix instead of a line per
-    class. Published scores have no outcomes; `own` changes nothing.
+    class. Published scores have no outcomes.
     """
     loaded = own_results(benchmark, tasks, models, settings)
     results = loaded.results

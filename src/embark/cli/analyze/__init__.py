@@ -24,10 +24,12 @@ OF_SCORES: dict[str, Callable[..., None]] = {
     "heatmap": scores.heatmap,
     "profile": scores.profile,
     "languages": scores.languages,
+    "rendering": scores.rendering,
+}
+OF_OUTCOMES: dict[str, Callable[..., None]] = {
     "confusion": scores.confusion,
     "calibration": scores.calibration,
     "breakdown": scores.breakdown,
-    "rendering": scores.rendering,
 }
 OF_VECTORS: dict[str, Callable[..., None]] = {
     "geometry": vectors.geometry,
@@ -42,7 +44,7 @@ OF_VECTORS: dict[str, Callable[..., None]] = {
     "index": vectors.index,
 }
 OF_GENERATORS: dict[str, Callable[..., None]] = {"answers": generators.answers}
-COMMANDS = OF_SCORES | OF_VECTORS | OF_GENERATORS
+COMMANDS = OF_SCORES | OF_OUTCOMES | OF_VECTORS | OF_GENERATORS
 
 
 class Analyses(Group):
@@ -50,6 +52,7 @@ class Analyses(Group):
 
     HEADS: ClassVar = {
         "Scores of many models": tuple(OF_SCORES),
+        "Items of your own runs": tuple(OF_OUTCOMES),
         "Stored vectors": tuple(OF_VECTORS),
         "Generators": tuple(OF_GENERATORS),
     }
@@ -66,6 +69,12 @@ def start() -> None:
     """
 
 
-for commands, run in ((OF_SCORES, scores.run), (OF_VECTORS, vectors.run), (OF_GENERATORS, generators.run)):
+RUNS = (
+    (OF_SCORES, scores.run),
+    (OF_OUTCOMES, scores.run_on_outcomes),
+    (OF_VECTORS, vectors.run),
+    (OF_GENERATORS, generators.run),
+)
+for commands, run in RUNS:
     for name, declared in commands.items():
         app.command(name, cls=Command)(with_shared(name, declared, run))

@@ -284,8 +284,38 @@ def run(
     results: ResultsFolder = None,
 ) -> None:
     """Have `embark.analyze` do an analysis of scores, and print it."""
+    _run(analysis, options | {"own": own}, folder, tasks_file, style, select, plot, save, results)
+
+
+def run_on_outcomes(
+    analysis: str,
+    options: dict[str, Any],
+    *,
+    folder: Folder = None,
+    tasks_file: TasksFile = None,
+    style: Format = "text",
+    select: Select = None,
+    plot: Plot = None,
+    save: Save = False,
+    results: ResultsFolder = None,
+) -> None:
+    """Have `embark.analyze` do an analysis of the items of your own runs, and print it."""
+    _run(analysis, options, folder, tasks_file, style, select, plot, save, results)
+
+
+def _run(
+    analysis: str,
+    options: dict[str, Any],
+    folder: Path | None,
+    tasks_file: Path | None,
+    style: str,
+    select: list[str] | None,
+    plot: Path | None,
+    save: bool,
+    results: Path | None,
+) -> None:
     if folder or tasks_file:
         options["tasks"] = named_tasks(options.get("tasks"), folder, tasks_file)
     settings = load_settings(results=results)
-    study = getattr(embark.analyze, analysis)(**options, own=own, settings=settings)
+    study = getattr(embark.analyze, analysis)(**options, settings=settings)
     present(study, style, plot, select, settings if save else None)
