@@ -66,7 +66,7 @@ def test_a4_transparency_turns_too() -> None:
 
 
 def test_a4_keys_from_before_stay() -> None:
-    """The key of a picture that does not turn is the one that stores have held all along."""
+    """It is the same on every machine."""
     assert key(turned(b"picture")) == key(Media("image", (b"picture",)))
     assert key(Media("image", (b"picture",))).hex().startswith("0b66fec4dfd9b8be")
 
