@@ -153,12 +153,12 @@ def test_no_number_is_cut_on_a_narrow_terminal(lite: Path, columns: int, head: l
 
 def test_tasks_are_listed_and_filtered() -> None:
     assert [task["name"] for task in json.loads(said("tasks", "--format", "json"))] == list(TASKS)
-    lines = said("tasks", "--type", "zeroshot", "--modality", "text", "--modality", "image").splitlines()
+    lines = said("tasks", "--evaluator", "zeroshot", "--modality", "text", "--modality", "image").splitlines()
     assert lines[0].split()[0] == "task"
     assert TASK in [line.split()[0] for line in lines]
     assert all("zeroshot" in line.split() for line in lines[1:])
     assert [task["name"] for task in json.loads(said("tasks", "PocketFlagZ*", "--format", "json"))] == [TASK]
-    assert "Did you mean zeroshot" in error("tasks", "--type", "zeroshoot")
+    assert "Did you mean zeroshot" in error("tasks", "--evaluator", "zeroshoot")
 
 
 def test_more_filters_and_sizes() -> None:
@@ -172,7 +172,7 @@ def test_more_filters_and_sizes() -> None:
 
 
 def test_no_match_says_so_beside_the_output() -> None:
-    result = CliRunner().invoke(app, ["tasks", TASK, "--type", "retrieval"])
+    result = CliRunner().invoke(app, ["tasks", TASK, "--evaluator", "retrieval"])
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "nothing matches\n")
 
 

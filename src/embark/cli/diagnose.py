@@ -36,7 +36,7 @@ Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for repo
 Figures = Annotated[str, typer.Option("--figures", metavar="FORMAT", help="svg, pdf or png.")]
 Method = Annotated[str, typer.Option("--method", metavar="NAME", help="Of maps: tsne, umap or pca.")]
 Captions = Annotated[
-    str | None, typer.Option("--caption", metavar="NAME", help="A generator that puts media into words.")
+    str | None, typer.Option("--captions", metavar="NAME", help="A generator that puts media into words.")
 ]
 
 
@@ -125,7 +125,7 @@ def ark(
 
     \b
     embark diagnose ark -m embark/pocket --rewrite embark/pocket-rewrites --rerank embark/pocket-judgements --out pocket
-    embark diagnose ark -m BAAI/bge-m3 --caption Qwen/Qwen3-VL-8B-Instruct --rerank BAAI/bge-reranker-v2-m3:50 --out m3
+    embark diagnose ark -m BAAI/bge-m3 --captions Qwen/Qwen3-VL-8B-Instruct --rerank BAAI/bge-reranker-v2-m3:50 --out m3
     """
     if benchmark and task:
         raise typer.BadParameter("give either a benchmark or tasks, not both")

@@ -113,7 +113,7 @@ def diagnose_ark(
         base = {} if routes else {"caption": captioner}
         routes.append(route(caption=captioner))
     if not routes:
-        raise EmbarkError(f"{encoder.card.name} cannot do these tasks: {notes[-1]}. Captions may help (--caption).")
+        raise EmbarkError(f"{encoder.card.name} cannot do these tasks: {notes[-1]}. Captions may help (--captions).")
     wanted: list[dict[str, Any]] = [{"rewrite": rewriter}] if rewriter else []
     wanted += [{"rerank": judge}] if judge else []
     wanted += [{"rewrite": rewriter, "rerank": judge}] if rewriter and judge else []
