@@ -47,7 +47,7 @@ def test_the_axis_is_the_mean_over_skills_however_many_queries_they_have(results
 
 
 def test_a_query_with_several_skills_moves_the_axis_by_all_of_them(tmp_path: Path) -> None:
-    """C3: with the same 60 queries under every skill, the axis is as uncertain as one of them, not 6 times surer."""
+    """With the same 60 queries under every skill, the axis is as uncertain as one of them, not 6 times surer."""
     values = np.random.default_rng(0).integers(0, 2, 60).astype(float)
     score = float(values.mean())
     record = Record(

@@ -29,7 +29,7 @@ def printed(*words: str) -> str:
     return ran.stdout
 
 
-def test_14_10_options_of_readers_are_shown_from_the_registry() -> None:
+def test_options_of_readers_are_shown_from_the_registry() -> None:
     """`subset_is`, `where` and the reader's own ones, with their values; without a name, all readers."""
     shown = printed("show", "--reader", "paired")
     for name, option in reader_facts("paired").options.items():
@@ -43,14 +43,14 @@ def test_14_10_options_of_readers_are_shown_from_the_registry() -> None:
     assert [entry.name for entry in reference.entries if entry.part == "option"] == [*reader_facts("paired").options]
 
 
-def test_14_10_parameters_of_evaluators_are_shown_from_the_registry() -> None:
+def test_parameters_of_evaluators_are_shown_from_the_registry() -> None:
     shown = printed("show", "--evaluator", "pairs")
     assert "parameter  strict  true or false  Ties count as wrong" in shown
     assert all(re.search(f"^{kind} ", printed("show", "--evaluator"), re.M) for kind in EVALUATORS)
     assert printed("show", "--evaluator", "sts").startswith("sts: Semantic textual similarity")
 
 
-def test_14_10_the_page_is_made_of_the_registry() -> None:
+def test_the_page_is_made_of_the_registry() -> None:
     assert (DOCS / "readers.md").read_text(encoding="utf-8") == page() + "\n", "run `make docs`"
 
 
@@ -88,7 +88,7 @@ def test_every_row_has_values_that_its_reader_accepts() -> None:
         ('subset_s = "split"', "There is no option of 'labelled' named 'subset_s'. Did you mean subset_is?"),
     ],
 )
-def test_14_10_options_of_a_file_are_checked_by_their_type(options: str, message: str) -> None:
+def test_options_of_a_file_are_checked_by_their_type(options: str, message: str) -> None:
     Path("pets").mkdir()
     Path("pets/test.csv").write_text("text,label\na cat,cat\n")
     Path("tasks.toml").write_text(

@@ -259,7 +259,7 @@ def several_tasks(shelf: Shelf) -> Comparison:
     return compare_results(*results, tasks)
 
 
-def test_c3_a_difference_of_totals_is_shown_wherever_the_tasks_are(shelf: Shelf) -> None:
+def test_a_difference_of_totals_is_shown_wherever_the_tasks_are(shelf: Shelf) -> None:
     comparison = several_tasks(shelf)
     total = comparison.total
     assert total.low is not None
@@ -277,7 +277,7 @@ def test_c3_a_difference_of_totals_is_shown_wherever_the_tasks_are(shelf: Shelf)
     assert f"points [{100 * total.low:+.1f}, " in comparison.sentence()
 
 
-def test_c3_the_total_of_one_task_is_the_task(shelf: Shelf) -> None:
+def test_the_total_of_one_task_is_the_task(shelf: Shelf) -> None:
     comparison = compare_results([shelf.put("x/a", coins(0))], [shelf.put("x/b", coins(1))], [TASK])
     [pair] = comparison.pairs
     total = comparison.total
@@ -286,14 +286,14 @@ def test_c3_the_total_of_one_task_is_the_task(shelf: Shelf) -> None:
     assert len(comparison.table().rows) == 1
 
 
-def test_c3_equal_outcomes_on_all_tasks_still_have_an_interval(shelf: Shelf) -> None:
+def test_equal_outcomes_on_all_tasks_still_have_an_interval(shelf: Shelf) -> None:
     a, b = ([shelf.put(name, coins(0)), shelf.put(name, coins(1), OTHER)] for name in ("x/a", "x/b"))
     comparison = compare_results(a, b, [TASK, OTHER])
     assert (comparison.total.difference, comparison.total.p) == (0, 1)
     assert comparison.total.low == pytest.approx(comparison.pairs[0].low)
 
 
-def test_c3_what_a_total_does_not_tell_is_said(shelf: Shelf) -> None:
+def test_what_a_total_does_not_tell_is_said(shelf: Shelf) -> None:
     sts = dataclasses.replace(OTHER, metric="cosine_pearson")
     three = {"gold": np.arange(3.0), "similarity": np.array([0.1, 0.3, 0.2])}
     a, b = ([shelf.put(name, coins(seed)), shelf.put(name, three, sts)] for seed, name in enumerate(("x/a", "x/b")))
@@ -462,7 +462,7 @@ def test_a_damaged_table_of_outcomes_is_refused_and_one_subset_under_another_pro
 
 
 def test_probes_are_compared_as_their_interval_was_made(elsewhere: object) -> None:
-    """C2: runs and items both count, for a record's interval and for what a comparison reads of it."""
+    """Runs and items both count, for a record's interval and for what a comparison reads of it."""
     [probe] = embark.evaluate("embark/handmade", "PocketSpokenLanguageProbe", show_progress=False).results
     [record] = probe.records
     assert record.statistic == "runs"

@@ -22,7 +22,7 @@ ROW = TASKS["PocketFlagZeroShot"]
 
 
 @pytest.mark.parametrize("times", [1, 4])
-def test_c3_an_item_that_occurs_four_times_counts_once(elsewhere: Path, times: int) -> None:
+def test_an_item_that_occurs_four_times_counts_once(elsewhere: Path, times: int) -> None:
     """Interval of a group: as wide as that of its distinct items."""
     values = np.repeat(np.random.default_rng(0).integers(0, 2, 50), times).astype(float)
     ids = [str(number) for number in np.repeat(np.arange(50), times)]

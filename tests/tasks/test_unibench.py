@@ -52,7 +52,7 @@ def test_benchmarks() -> None:
     assert sum(benchmark.family == "UniBench" for benchmark in BENCHMARKS.values()) == 12
 
 
-def test_b7_the_5_minute_set_samples_imagenet_c() -> None:
+def test_the_5_minute_set_samples_imagenet_c() -> None:
     paper, short = get_benchmark("UniBench(types)").tasks, get_benchmark("UniBench(5 minutes)").tasks
     assert [(a, b) for a, b in zip(paper, short, strict=True) if a != b] == [
         ("UniBench/imagenetc", "UniBench/imagenetc@5000")
