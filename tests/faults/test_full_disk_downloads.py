@@ -23,7 +23,7 @@ def test_a_download_that_does_not_fit_names_what_it_needs(
     kept = listing.read_text()
     rows = json.loads(kept)["files"]
     rows[0]["size"] = 1 << 49
-    listing.write_text(json.dumps(rows))
+    listing.write_text(json.dumps({"files": rows, "checksum": fetch._listing_checksum(rows)}))
     fetch._load_listing.cache_clear()
     with pytest.raises(EmbarkError, match=rf"The disk is full: .* needs {(1 << 49):,} bytes, [\d,]+ are free\. Make"):
         client().get(ID, sha, "a.bin")
