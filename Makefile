@@ -8,7 +8,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal
 # Compiled files are kept, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run test test-all test-real proof record compare-recording lint types docs gallery notebooks site wheel sbom clean
+.PHONY: run test test-all test-real proof record compare-recording lint types docs counts mutants gallery notebooks site wheel sbom clean
 
 run: $(VENV)/.run
 	$(BIN)/embark run
@@ -65,6 +65,15 @@ sbom: wheel
 # The code of the page, from TypeScript; needs node.
 site:
 	cd site && npm ci && npm run check && npm run build
+
+# Counts of models and tasks in the README and the documentation.
+counts: $(VENV)/.run
+	$(BIN)/python tools/counts.py
+
+# Small changes of the functions that protect against faults, against the tests that hold them; hours for all of them.
+ONLY ?=
+mutants: $(VENV)/.test
+	$(BIN)/python tools/mutate.py $(ONLY)
 
 # The page of figures, and the figures.
 gallery: $(VENV)/.test

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import secrets
-import struct
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -19,11 +16,8 @@ from buckets import ObjectPath
 from embark.data.items import as_keys
 from embark.store import DamagedVectors, Space, Store
 from embark.store.buckets import Bucket
-from embark.store.disk import FOLDER
 from embark.types import Array
 
-RECORD = 28
-ENTRY = 36
 on_every_store = pytest.mark.parametrize(  # for modules whose tests take `store` or `space`
     "store", ["folder", pytest.param("bucket", marks=pytest.mark.slow)], indirect=True
 )
@@ -55,30 +49,6 @@ def keys(numbers: Iterable[int]) -> Array:
 def vectors(numbers: Iterable[int], dim: int = 3, dtype: str = "float32") -> Array:
     """The vector that belongs to each number's key."""
     return np.array([[n % 240 + d for d in range(dim)] for n in numbers], dtype).reshape(-1, dim)
-
-
-def write_segment(space: Space, *commits: Iterable[int], seal: bool = True) -> Path:
-    """A segment of format 1 with several commits, byte by byte as embark 0.1 wrote it; its folder."""
-    folder = space.path / f"20260101T000000-1-{len(list(space.path.iterdir())) if space.path.exists() else 0:08x}"
-    folder.mkdir(parents=True)
-    head = json.dumps({"space": space.path.name, "dim": 3, "dtype": "float32", "ragged": False, "format": 1}).encode()
-    (folder / "head.json").write_bytes(head)
-    chain = zlib.crc32(head)
-    total = 0
-    content = {"keys.bin": b"", "vectors.bin": b"", "commits.bin": b""}
-    for numbers in [*map(list, commits), *([[]] if seal else [])]:
-        total += len(numbers)
-        entries = b"".join(key.tobytes() + struct.pack("<I", 1) for key in keys(numbers))
-        rows = vectors(numbers).tobytes()
-        body = struct.pack("<QQII", total, total, zlib.crc32(entries), zlib.crc32(rows))
-        chain = zlib.crc32(body, chain)
-        content["keys.bin"] += entries
-        content["vectors.bin"] += rows
-        content["commits.bin"] += body + chain.to_bytes(4, "little")
-    for name, raw in content.items():
-        (folder / name).write_bytes(raw)
-    space.refresh()
-    return folder
 
 
 def write(space: Space, *commits: Iterable[int]) -> Path | ObjectPath:
@@ -129,17 +99,13 @@ def sound_or_missing(space: Space, count: int) -> None:
 
 
 def damage_at_random(data: st.DataObject, store: Store) -> None:
-    """Damage a space of objects and a segment; it gives sound vectors or none, before and after repair."""
+    """Damage segments of a space; it gives sound vectors or none, before and after repair."""
     space = store.space(secrets.token_hex(8))
-    if store.disk is FOLDER:
-        write_segment(space, range(4), range(4, 7))
-    else:
-        write(space, range(4), range(4, 7))
+    write(space, range(4), range(4, 7))
     write(space, range(5, 12), range(10, 16))
     segments = files(space)
-    contents = [path for entry in segments for path in (sorted(entry.iterdir()) if entry.suffix == "" else [entry])]
     for _ in range(data.draw(st.integers(1, 4))):
-        path = data.draw(st.sampled_from(contents))
+        path = data.draw(st.sampled_from(segments))
         content = bytearray(path.read_bytes())
         if data.draw(st.booleans()) or not content:
             del content[data.draw(st.integers(0, len(content))) :]

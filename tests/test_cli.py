@@ -152,39 +152,39 @@ def test_no_number_is_cut_on_a_narrow_terminal(lite: Path, columns: int, head: l
 
 
 def test_tasks_are_listed_and_filtered() -> None:
-    assert [task["name"] for task in json.loads(said("tasks", "--json"))] == list(TASKS)
-    lines = said("tasks", "--type", "zeroshot", "--modality", "text", "--modality", "image").splitlines()
+    assert [task["name"] for task in json.loads(said("tasks", "--format", "json"))] == list(TASKS)
+    lines = said("tasks", "--evaluator", "zeroshot", "--modality", "text", "--modality", "image").splitlines()
     assert lines[0].split()[0] == "task"
     assert TASK in [line.split()[0] for line in lines]
     assert all("zeroshot" in line.split() for line in lines[1:])
-    assert [task["name"] for task in json.loads(said("tasks", "PocketFlagZ*", "--json"))] == [TASK]
-    assert "Did you mean zeroshot" in error("tasks", "--type", "zeroshoot")
+    assert [task["name"] for task in json.loads(said("tasks", "PocketFlagZ*", "--format", "json"))] == [TASK]
+    assert "Did you mean zeroshot" in error("tasks", "--evaluator", "zeroshoot")
 
 
 def test_more_filters_and_sizes() -> None:
-    names = [
-        task["name"] for task in json.loads(said("tasks", "--capability", "counting", "--family", "Pocket", "--json"))
-    ]
+    counting = said("tasks", "--capability", "counting", "--family", "Pocket", "--format", "json")
+    names = [task["name"] for task in json.loads(counting)]
     assert names == ["PocketCounting"]
-    small = json.loads(said("tasks", "--family", "ARK", "--max-items", "400", "--evaluator", "retrieval", "--json"))
+    filters = ("--family", "ARK", "--max-items", "400", "--evaluator", "retrieval")
+    small = json.loads(said("tasks", *filters, "--format", "json"))
     assert [task["name"] for task in small] == ["ARK/Metro", "ARK/Electronics"]
     assert said("tasks", "ARK/Metro", "--license", "*CC BY-NC-SA*").splitlines()[1].split()[-1] == "317"
 
 
 def test_no_match_says_so_beside_the_output() -> None:
-    result = CliRunner().invoke(app, ["tasks", TASK, "--type", "retrieval"])
+    result = CliRunner().invoke(app, ["tasks", TASK, "--evaluator", "retrieval"])
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "nothing matches\n")
 
 
 def test_benchmarks_are_listed() -> None:
-    listed = {one["name"]: one for one in json.loads(said("benchmarks", "--json"))}
+    listed = {one["name"]: one for one in json.loads(said("benchmarks", "--format", "json"))}
     assert list(listed) == list(BENCHMARKS)
     assert listed["Pocket"]["count"] == len(listed["Pocket"]["tasks"]) == len(BENCHMARKS["Pocket"].tasks)
     assert LITE in said("benchmarks")
 
 
 def test_models_are_listed_and_filtered() -> None:
-    assert [model["name"] for model in json.loads(said("models", "--json"))] == list(MODELS)
+    assert [model["name"] for model in json.loads(said("models", "--format", "json"))] == list(MODELS)
     lines = said("models", "--loader", "random").splitlines()
     assert len(lines) == 2
     assert lines[1].startswith("embark/random")
@@ -195,7 +195,7 @@ def test_models_are_listed_and_filtered() -> None:
 
 def test_models_are_filtered_by_what_they_are() -> None:
     def names(*options: str) -> list[str]:
-        return [model["name"] for model in json.loads(said("models", *options, "--json"))]
+        return [model["name"] for model in json.loads(said("models", *options, "--format", "json"))]
 
     small = names("--family", "CLIP", "--max-params", "200M")
     assert "openai/clip-vit-base-patch32" in small
@@ -245,7 +245,7 @@ def test_an_unknown_format_is_an_error(lite: Path) -> None:
 
 
 def test_a_plan_counts_and_prices(elsewhere: Path) -> None:
-    content = json.loads(said("plan", "-m", "embark/random", "-t", TASK, "--json"))
+    content = json.loads(said("plan", "-m", "embark/random", "-t", TASK, "--format", "json"))
     [model] = content["models"]
     task, total = model["tasks"]
     assert (task["task"], total["task"]) == (TASK, "all")
@@ -256,7 +256,7 @@ def test_a_plan_counts_and_prices(elsewhere: Path) -> None:
 
 
 def test_a_folder_of_ones_own_is_run(pictures: Pictures) -> None:
-    content = json.loads(said("run", "-m", "embark/random", "--folder", pictures("Holiday"), "--json"))
+    content = json.loads(said("run", "-m", "embark/random", "--folder", pictures("Holiday"), "--format", "json"))
     names = [row["task"] for row in content["results"]]
     assert names == ["HolidayRetrieval", "HolidayImageToText", "HolidayZeroShot"]
     assert content["skipped"] == []
@@ -274,7 +274,7 @@ def test_a_task_that_fails_makes_the_run_fail(pictures: Pictures) -> None:
 def test_ones_own_data_is_scored_without_unreadable_files_if_asked(pictures: Pictures) -> None:
     folder = pictures("Bad")
     (folder / "red.png").write_bytes(b"not a picture")
-    words = ("run", "-m", "embark/random", "--folder", folder, "--skip-unreadable", "--json")
+    words = ("run", "-m", "embark/random", "--folder", folder, "--skip-unreadable", "--format", "json")
     assert {row["warnings"] for row in json.loads(said(*words))["results"]} == {
         "left out 1 unreadable items: document 'red.png'",
         "left out 1 unreadable items: query 'red.png'",

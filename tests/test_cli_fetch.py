@@ -57,7 +57,7 @@ def task(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> Task:
 
 
 def said(*words: str, code: int = 0) -> dict[str, Any]:
-    result = CliRunner().invoke(app, ["fetch", *words, "--json"])
+    result = CliRunner().invoke(app, ["fetch", *words, "--format", "json"])
     assert result.exit_code == code, result.output
     found: dict[str, Any] = json.loads(result.stdout)
     return found

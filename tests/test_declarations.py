@@ -32,7 +32,7 @@ def printed(*words: str) -> str:
     return ran.stdout
 
 
-def test_14_10_options_of_readers_are_shown_from_the_registry() -> None:
+def test_options_of_readers_are_shown_from_the_registry() -> None:
     """`subset_is`, `where` and the reader's own ones, with their values; without a name, all readers."""
     shown = printed("show", "--reader", "paired")
     for name, option in (READERS["paired"].options or {}).items():
@@ -46,7 +46,7 @@ def test_14_10_options_of_readers_are_shown_from_the_registry() -> None:
     assert [entry.name for entry in reference.entries if entry.part == "option"] == [*(READERS["paired"].options or {})]
 
 
-def test_14_10_parameters_of_evaluators_are_shown_from_the_registry() -> None:
+def test_parameters_of_evaluators_are_shown_from_the_registry() -> None:
     shown = printed("show", "--evaluator", "pairs")
     assert re.search("^parameter +strict +true or false +Ties count as wrong", shown, re.M)
     assert re.search("^measure +text_acc +statistic: mean$", shown, re.M)
@@ -72,7 +72,7 @@ def test_rules_and_loaders_are_shown_with_their_fields() -> None:
         embark.reference("rule", "mme")
 
 
-def test_14_10_the_page_is_made_of_the_registry() -> None:
+def test_the_page_is_made_of_the_registry() -> None:
     assert (DOCS / "readers.md").read_text(encoding="utf-8") == page() + "\n", "run `make docs`"
 
 
@@ -114,7 +114,7 @@ def test_every_row_has_values_that_its_reader_accepts() -> None:
         ('subset_s = "split"', "There is no option of 'labelled' named 'subset_s'. Did you mean subset_is?"),
     ],
 )
-def test_14_10_options_of_a_file_are_checked_by_their_type(options: str, message: str) -> None:
+def test_options_of_a_file_are_checked_by_their_type(options: str, message: str) -> None:
     Path("pets").mkdir()
     Path("pets/test.csv").write_text("text,label\na cat,cat\n")
     Path("tasks.toml").write_text(

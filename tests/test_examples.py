@@ -46,7 +46,7 @@ def ran(out: Path, *words: object) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_14_own_data_in_the_shell_and_in_python(pictures: Path, tmp_path: Path) -> None:
+def test_own_data_in_the_shell_and_in_python(pictures: Path, tmp_path: Path) -> None:
     shell = ran(tmp_path, "sh", EXAMPLES / "own_data.sh", pictures, "shell")
     assert shell.returncode == 0, shell.stderr
     assert "passed: embark/pocket is not worse than embark/handmade" in shell.stderr
@@ -62,7 +62,7 @@ def test_14_own_data_in_the_shell_and_in_python(pictures: Path, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_14_the_gate_of_the_examples_closes(pictures: Path, tmp_path: Path) -> None:
+def test_the_gate_of_the_examples_closes(pictures: Path, tmp_path: Path) -> None:
     for words in (["sh", EXAMPLES / "own_data.sh"], [sys.executable, EXAMPLES / "own_data.py"]):
         gate = ran(tmp_path, *words, pictures, "out", "embark/random", "embark/pocket")
         assert gate.returncode == 1, gate.stderr

@@ -100,10 +100,10 @@ def own_model(name: str = "me/tiny", **facts: Any) -> embark.Encoder:
     return embark.encoder(text=colors, image=means, name=name, revision="1", **facts)
 
 
-# ── 7: tasks ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── tasks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_14_07_t_names_a_task_of_a_tasks_file(here: Path) -> None:
+def test_t_names_a_task_of_a_tasks_file(here: Path) -> None:
     run = ("run", "-m", "embark/random", "--tasks-file", "tasks.toml", "--format", "json")
     tasks = [row["task"] for row in json.loads(printed(*run, "-t", "*Retrieval", "-t", "PocketNameSTS"))["results"]]
     assert "PagesRetrieval" in tasks
@@ -116,7 +116,7 @@ def test_14_07_t_names_a_task_of_a_tasks_file(here: Path) -> None:
 
 
 @pytest.mark.parametrize(("analysis", "scored"), [("topk", NAMES[:2]), ("prompts", NAMES[1:2])])
-def test_14_07_rows_of_another_kind_are_left_out_with_a_note(here: Path, analysis: str, scored: list[str]) -> None:
+def test_rows_of_another_kind_are_left_out_with_a_note(here: Path, analysis: str, scored: list[str]) -> None:
     embark.evaluate(own_model(), embark.load_tasks("tasks.toml"), show_progress=False)
     study = getattr(embark.analyze, analysis)(own_model(), embark.load_tasks("tasks.toml"))
     assert [curve.task.task.name for curve in study.curves] == scored
@@ -126,7 +126,7 @@ def test_14_07_rows_of_another_kind_are_left_out_with_a_note(here: Path, analysi
         getattr(embark.analyze, analysis)(own_model(), "PagesClustering")
 
 
-def test_14_07_commands_know_own_tasks_with_and_without_their_file(here: Path) -> None:
+def test_commands_know_own_tasks_with_and_without_their_file(here: Path) -> None:
     file = ("--tasks-file", "tasks.toml")
     assert "PagesZeroShot" in printed("show", "PagesZeroShot", *file)  # before any result
     embark.evaluate([own_model(), "embark/random"], embark.load_tasks("tasks.toml"), show_progress=False)
@@ -139,7 +139,7 @@ def test_14_07_commands_know_own_tasks_with_and_without_their_file(here: Path) -
     assert embark.show(embark.load_tasks("tasks.toml")[0])["results"]["me/tiny"] == "100.0"
 
 
-def test_14_07_embark_toml_names_tasks_models_and_benchmarks(here: Path) -> None:
+def test_embark_toml_names_tasks_models_and_benchmarks(here: Path) -> None:
     Path("embark.toml").write_text(
         'tasks = "tasks.toml"\n[[model]]\nname = "embark/random"\n[[model]]\nname = "mine"\nid = "embark/handmade"\n'
         'parameters = 1000\n[[benchmark]]\nname = "Pages"\ntasks = ["PagesRetrieval", "PocketNameSTS"]\n'
@@ -168,7 +168,7 @@ def test_14_07_embark_toml_names_tasks_models_and_benchmarks(here: Path) -> None
     assert "mine" in printed("analyze", "geometry", "-m", "mine", "-t", "PagesRetrieval")
 
 
-def test_14_07_task_tables_may_stand_in_embark_toml_itself(here: Path) -> None:
+def test_task_tables_may_stand_in_embark_toml_itself(here: Path) -> None:
     Path("embark.toml").write_text(TASKS)
     assert [task.name for task in embark.evaluate(own_model(), show_progress=False).tasks] == NAMES
     assert embark.plan(own_model()).tasks[0].name == "PagesRetrieval"
@@ -178,7 +178,7 @@ def test_14_07_task_tables_may_stand_in_embark_toml_itself(here: Path) -> None:
         embark.get_tasks()
 
 
-def test_14_07_a_folders_file_that_is_wrong_says_so(here: Path) -> None:
+def test_a_folders_file_that_is_wrong_says_so(here: Path) -> None:
     file = Path("embark.toml")
     for content, message in (
         ("a = " + "[" * 5000 + "]" * 5000, "embark.toml is not valid TOML"),
@@ -190,13 +190,13 @@ def test_14_07_a_folders_file_that_is_wrong_says_so(here: Path) -> None:
             embark.plan(own_model())
 
 
-def test_14_07_a_benchmark_of_patterns_counts_its_tasks(here: Path) -> None:
+def test_a_benchmark_of_patterns_counts_its_tasks(here: Path) -> None:
     Path("embark.toml").write_text('tasks = "tasks.toml"\n[[benchmark]]\nname = "Mine"\ntasks = ["Pages*"]\n')
     (row,) = json.loads(printed("benchmarks", "Mine", "--format", "json"))
     assert (row["count"], row["tasks"]) == (3, NAMES)
 
 
-def test_14_07_one_score_has_one_interval(here: Path) -> None:
+def test_one_score_has_one_interval(here: Path) -> None:
     """In the table of a run, its mean, a leaderboard and a heat map."""
     run = embark.evaluate([own_model(), "embark/random"], embark.load_tasks("tasks.toml"), show_progress=False)
     ends = {result.model: result.interval for result in run.results if result.task == "PagesRetrieval"}
@@ -209,10 +209,10 @@ def test_14_07_one_score_has_one_interval(here: Path) -> None:
         assert (score.low, score.high) == pytest.approx(ends[model]), model
 
 
-# ── 8: models ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── models ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_14_08_a_card_beside_results_counts_like_one_of_the_catalogue(here: Path) -> None:
+def test_a_card_beside_results_counts_like_one_of_the_catalogue(here: Path) -> None:
     tasks = embark.load_tasks("tasks.toml")
     embark.evaluate(own_model(parameters=12_000_000, family="Mine"), tasks, show_progress=False)
     embark.evaluate(own_model("me/large", parameters=12_000_000_000), tasks, show_progress=False)
@@ -233,7 +233,7 @@ def test_14_08_a_card_beside_results_counts_like_one_of_the_catalogue(here: Path
     assert "functions of yours" in facts["from"]
 
 
-def test_14_08_a_card_that_somebody_broke_is_no_card(here: Path) -> None:
+def test_a_card_that_somebody_broke_is_no_card(here: Path) -> None:
     tasks = embark.load_tasks("tasks.toml")
     (result, *_) = embark.evaluate(own_model(parameters=5), tasks, show_progress=False).results
     assert result.path is not None
@@ -248,7 +248,7 @@ def test_14_08_a_card_that_somebody_broke_is_no_card(here: Path) -> None:
     assert embark.leaderboard(tasks="Pages*").entries
 
 
-def test_14_08_analyses_know_a_model_that_is_in_the_results_alone(here: Path) -> None:
+def test_analyses_know_a_model_that_is_in_the_results_alone(here: Path) -> None:
     embark.evaluate(own_model(), embark.load_tasks("tasks.toml"), show_progress=False)
     words = ("-m", "me/tiny", "-t", "PagesRetrieval")
     assert printed("analyze", "geometry", *words, "--format", "json") == printed(
@@ -262,7 +262,7 @@ def test_14_08_analyses_know_a_model_that_is_in_the_results_alone(here: Path) ->
         embark.analyze.geometry("me/tinier", "PagesRetrieval")
 
 
-def test_14_08_as_names_a_model_and_leaves_its_vectors(here: Path) -> None:
+def test_as_names_a_model_and_leaves_its_vectors(here: Path) -> None:
     named = embark.evaluate(own_model(), embark.load_tasks("tasks.toml"), name="mine/v1", show_progress=False)
     assert {result.model for result in named.results} == {"mine/v1"}
     again = embark.evaluate(own_model(), embark.load_tasks("tasks.toml"), show_progress=False)
@@ -280,7 +280,7 @@ def test_14_08_as_names_a_model_and_leaves_its_vectors(here: Path) -> None:
 
 
 @pytest.mark.slow
-def test_14_08_checkpoints_in_folders_of_one_name(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoints_in_folders_of_one_name(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two steps of a training, each in a folder `model`: by their names, folders, embark.toml, and after a change."""
     for step in ("100", "200"):
         shutil.copytree(bert, Path(step, "model"))
@@ -306,7 +306,7 @@ def test_14_08_checkpoints_in_folders_of_one_name(bert: Path, monkeypatch: pytes
         embark.compare("last", "mine/100")
 
 
-def test_14_08_compare_takes_what_run_takes(here: Path) -> None:
+def test_compare_takes_what_run_takes(here: Path) -> None:
     mine, other = own_model(), own_model("me/other")
     embark.evaluate([mine, other], embark.load_tasks("tasks.toml"), show_progress=False)
     os.rename("tasks.toml", "rows.toml")
@@ -327,7 +327,7 @@ class Live:
         return colors([contents[0].value for contents in batch]) + np.arange(3, dtype=np.float32)
 
 
-def test_14_08_the_doctor_examines_live_models() -> None:
+def test_the_doctor_examines_live_models() -> None:
     assert embark.doctor(own_model()).model == "me/tiny"
     examination = embark.doctor(Live())
     assert examination.model == "me/live"
@@ -338,7 +338,7 @@ def test_14_08_the_doctor_examines_live_models() -> None:
 
 
 @pytest.mark.slow
-def test_14_08_the_doctor_examines_a_sentence_transformer(bert: Path) -> None:
+def test_the_doctor_examines_a_sentence_transformer(bert: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
     examination = embark.doctor(SentenceTransformer(str(bert), device="cpu"))
@@ -346,13 +346,13 @@ def test_14_08_the_doctor_examines_a_sentence_transformer(bert: Path) -> None:
     assert examination.faults == ()
 
 
-def test_14_08_a_card_is_a_model_too() -> None:
+def test_a_card_is_a_model_too() -> None:
     (card,) = embark.get_models("embark/random")
     run = embark.evaluate(card, "PocketNameSTS", name="me/random", show_progress=False)
     assert [(result.model, result.card()) for result in run.results] == [("me/random", card.called("me/random"))]
 
 
-def test_14_08_a_name_of_the_users_is_no_part_of_the_identity() -> None:
+def test_a_name_of_the_users_is_no_part_of_the_identity() -> None:
     card = own_model().card
     assert vector_space(card.called("another")) == vector_space(card)
     assert vector_space(card.called("another").called("third")) == vector_space(card)

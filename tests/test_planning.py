@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,15 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import embark
-from embark.data import items, readers
-from embark.data.fetch import Hub
+from embark.data import items
 from embark.data.items import as_keys
 from embark.models.adapt import as_encoder
 from embark.models.encoder import Encoder, Tower, Towers, render_item, renders_plainly
 from embark.planning import Count, Demand, Need, Plan, outline, plan, task_demand, workload
 from embark.protocol import vector_space
 from embark.run.models import renamed
-from embark.settings import load_settings
 from embark.tasks import get_tasks
 from embark.types import (
     MODALITIES,
@@ -304,25 +299,6 @@ def test_an_encoder_without_a_render_has_the_keys_of_any_other() -> None:
     keys = {asks(as_encoder(model), "A", query="a").keys["query"].tobytes() for model in (Unrelated(), towers(Towers))}
     assert len(keys) == 1
     assert renders_plainly(as_encoder(Unrelated()), None, {"text"})
-
-
-@pytest.mark.slow
-def test_keys_of_all_pocket_tasks_are_those_of_earlier_versions(tmp_path: Path) -> None:
-    hub = Hub(load_settings(tmp_path), lambda title, total: nullcontext(lambda done: None))
-    encoder = Plain()
-    encoder.card = replace(encoder.card, modalities=MODALITIES, stored="float16")  # as they were stored then
-    hashes = {name: hashlib.sha256() for name in ("PocketOmni", "others")}
-    tasks = [task for task in get_tasks("Pocket*") if not task.name.startswith("PocketARK/")]  # younger than the rest
-    for task in sorted(tasks, key=lambda task: task.name):
-        outer = hashes.get(task.name, hashes["others"])
-        for split, subset in task.parts:
-            demand = task_demand(task, split, subset, readers.read(task, split, subset, hub), encoder)
-            for side, keys in demand.keys.items():
-                outer.update(side.encode() + keys.tobytes())
-    assert {name: outer.hexdigest()[:32] for name, outer in hashes.items()} == {
-        "PocketOmni": "6534751975e3a732423de546e9bb3a68",
-        "others": "2653819f6bf50e58597ea9ce9b8a2dd0",
-    }
 
 
 # ── needs ────────────────────────────────────────────────────────────────────────────────────────────────────────────

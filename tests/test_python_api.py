@@ -118,7 +118,7 @@ def test_compare() -> None:
             name: getattr(tally, name) for name in ("wins", "ties", "losses", "difference", "low", "high", "p")
         }
     flips = comparison.flips("HolidayZeroShot")
-    shown = json.loads(printed("compare", "test/sharp", "test/blind", "--show", "HolidayZeroShot", "--json"))
+    shown = json.loads(printed("compare", "test/sharp", "test/blind", "--show", "HolidayZeroShot", "--format", "json"))
     assert shown == {"test/sharp": list(flips.only_a), "test/blind": list(flips.only_b)}
     assert flips.only_a  # the better model is right where the other is not
 

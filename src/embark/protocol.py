@@ -32,13 +32,16 @@ OF_VECTORS = ("revision", "loader", "dim", "fusion", "dtype", "stored", "frames"
 
 
 def identity(card: ModelCard) -> dict[str, Any]:
-    """All facts of a card that can change a vector, and nothing else."""
+    """All facts of a card that can change a vector, and nothing else.
+
+    An optional fact is left out at its default, so that a new field changes no key.
+    """
     facts = {"name": card.keyed_as or card.name} | {name: getattr(card, name) for name in OF_VECTORS}
     facts["settings"] = card.options  # its name in the keys of stored vectors
     hashed = card.revision.startswith(("local-", "sha256-"))  # a hash of the files, wherever they are
-    pixels = "" if card.pixels == "pillow" else card.pixels  # the usual pixels are not named
-    optional = {"source": "" if hashed else card.source, "context": card.context, "pixels": pixels}
-    return facts | {name: value for name, value in optional.items() if value}
+    optional = {"source": "" if hashed else card.source, "context": card.context, "pixels": card.pixels}
+    defaults = {"source": "", "context": None, "pixels": "pillow"}
+    return facts | {name: value for name, value in optional.items() if value != defaults[name]}
 
 
 def vector_space(card: ModelCard) -> str:

@@ -53,7 +53,7 @@ def front(text: str) -> Any:
 
 
 @pytest.mark.slow
-def test_14_15_the_hub_reads_the_metadata(scored: Path) -> None:
+def test_the_hub_reads_the_metadata(scored: Path) -> None:
     section = embark.card("embark/random", "Pocket(lite)")
     [index] = section.model_index()
     name, evaluations = model_index_to_eval_results([index])
@@ -72,7 +72,7 @@ def test_14_15_the_hub_reads_the_metadata(scored: Path) -> None:
     assert types["PocketNameSTS"] == "sentence-similarity"
 
 
-def test_14_15_people_read_a_table_with_intervals(scored: Path) -> None:
+def test_people_read_a_table_with_intervals(scored: Path) -> None:
     section = embark.card("embark/random", tasks=["PocketClockReading", "PocketFlagZeroShot"])
     text = section.section()
     assert text.startswith(f"{BEGIN}\n## Scores\n")
@@ -84,7 +84,7 @@ def test_14_15_people_read_a_table_with_intervals(scored: Path) -> None:
 
 
 @pytest.mark.slow
-def test_14_15_mtebs_layout_has_an_entry_a_split_and_subset() -> None:
+def test_mtebs_layout_has_an_entry_a_split_and_subset() -> None:
     embark.evaluate("embark/random", "PocketSpokenIn4Languages", show_progress=False)
     [index] = embark.card("embark/random", layout="mteb").model_index()
     [result] = embark.card("embark/random").results
@@ -100,7 +100,7 @@ def test_14_15_mtebs_layout_has_an_entry_a_split_and_subset() -> None:
         embark.card("embark/random", layout="mtebs")  # type: ignore[arg-type]
 
 
-def test_14_15_a_card_stays_what_it_was(scored: Path, tmp_path: Path) -> None:
+def test_a_card_stays_what_it_was(scored: Path, tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
     readme.write_text(CARD, encoding="utf-8")
     section = embark.card("embark/random", tasks="PocketClockReading")
@@ -122,7 +122,7 @@ def test_14_15_a_card_stays_what_it_was(scored: Path, tmp_path: Path) -> None:
     assert len(front(longer)["model-index"][1]["results"]) == 3
 
 
-def test_14_15_a_card_that_cannot_be_changed_safely_is_refused(scored: Path, tmp_path: Path) -> None:
+def test_a_card_that_cannot_be_changed_safely_is_refused(scored: Path, tmp_path: Path) -> None:
     section = embark.card("embark/random", tasks="PocketClockReading")
     for text, message in (
         (f"{BEGIN}\nno end", "not one pair of marks"),
@@ -141,7 +141,7 @@ def test_14_15_a_card_that_cannot_be_changed_safely_is_refused(scored: Path, tmp
         assert readme.read_text() == text
 
 
-def test_14_15_cards_of_other_hands_keep_keys_and_line_ends(scored: Path, tmp_path: Path) -> None:
+def test_cards_of_other_hands_keep_keys_and_line_ends(scored: Path, tmp_path: Path) -> None:
     section = embark.card("embark/random", tasks="PocketClockReading")
     readme = tmp_path / "README.md"
     for index in ('"model-index":\n- name: o\n  results: []\n', "model-index:\n# theirs\n- name: o\n  results: []\n"):
@@ -164,7 +164,7 @@ def test_14_15_cards_of_other_hands_keep_keys_and_line_ends(scored: Path, tmp_pa
     assert readme.read_bytes() == b"caf\xe9"
 
 
-def test_14_15_own_data_is_named_by_its_task_alone(pictures: Callable[..., Path], tiny: embark.Encoder) -> None:
+def test_own_data_is_named_by_its_task_alone(pictures: Callable[..., Path], tiny: embark.Encoder) -> None:
     folder = pictures("Secret project")
     embark.evaluate(tiny, embark.folder_task(folder), show_progress=False)
     section = embark.card("test/tiny")
@@ -174,14 +174,14 @@ def test_14_15_own_data_is_named_by_its_task_alone(pictures: Callable[..., Path]
     assert [entry["dataset"]["type"] for entry in entries] == [task.name for task in section.tasks]
 
 
-def test_14_15_models_are_named_as_in_their_results(scored: Path) -> None:
+def test_models_are_named_as_in_their_results(scored: Path) -> None:
     with pytest.raises(UnknownName, match="Did you mean embark/random"):
         embark.card("embark/randon")
     with pytest.raises(EmbarkError, match=r"no such results.*embark run -m me/x"):
         embark.card("me/x", settings=embark.load_settings(results=scored / "none"))
 
 
-def test_14_15_the_command_prints_or_writes(scored: Path) -> None:
+def test_the_command_prints_or_writes(scored: Path) -> None:
     printed = CliRunner().invoke(app, ["card", "-m", "embark/random", "-t", "PocketClockReading"])
     section = embark.card("embark/random", tasks="PocketClockReading")
     assert (printed.exit_code, printed.stdout) == (0, str(section))

@@ -44,7 +44,7 @@ def test_unlike_published_scores_are_named_in_the_notes() -> None:
     assert "MMEB/ViDoSeek-page of 5 models" in note
 
 
-def test_a6_published_scores_of_other_data_stand_alone_and_not_beside_own_ones(tiny: embark.Encoder) -> None:
+def test_published_scores_of_other_data_stand_alone_and_not_beside_own_ones(tiny: embark.Encoder) -> None:
     sop = "SOPI2IRetrieval"
     alone = load_results(tasks=sop)
     assert len(alone.results) > 40

@@ -1,4 +1,4 @@
-"""B11: scores on data that a model was trained on are marked, can be left out, and are counted by benchmark."""
+"""Scores on data that a model was trained on are marked, can be left out, and are counted by benchmark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from embark.tasks.data_sets import COLLECTIONS, TASKS_OVER, data_sets, expanded,
 BLIP = "Salesforce/blip-itm-base-coco"
 
 
-def test_b11_every_name_of_the_two_tables_means_something() -> None:
+def test_every_name_of_the_two_tables_means_something() -> None:
     for patterns, names in ((TRAINED_ON, MODELS), *((patterns, TASKS) for patterns in TASKS_OVER.values())):
         assert [p for p in patterns if not any(fnmatchcase(name, p) for name in names)] == []
     stated = {name for sets in TRAINED_ON.values() for name in expanded(sets)}
@@ -45,13 +45,13 @@ def test_b11_every_name_of_the_two_tables_means_something() -> None:
         ("vidore/colpali-v1.3-hf", "VidoreShiftProjectRetrieval", ()),
     ],
 )
-def test_b11_a_models_training_sets_meet_every_task_over_them(model: str, task: str, names: tuple[str, ...]) -> None:
+def test_a_models_training_sets_meet_every_task_over_them(model: str, task: str, names: tuple[str, ...]) -> None:
     stated = MODELS[model].trained_on
     assert stated is not None
     assert shared(stated, TASKS[task]) == names
 
 
-def test_b11_mmebs_in_domain_tasks_are_those_that_vlm2vec_was_trained_on() -> None:
+def test_mmebs_in_domain_tasks_are_those_that_vlm2vec_was_trained_on() -> None:
     """The paper parts the first 36 image tasks into 20 in and 16 out of domain; some of the latter share pictures."""
     image = [task for task in embark.get_benchmark("MMEB-V3(image)").tasks if task != "MMEB/MCMR"]
     stated = MODELS["TIGER-Lab/VLM2Vec-Full"].trained_on
@@ -61,18 +61,12 @@ def test_b11_mmebs_in_domain_tasks_are_those_that_vlm2vec_was_trained_on() -> No
     assert len([task for task in seen if task not in pictures_of_coco]) == 20
 
 
-def test_b11_the_docs_count_the_cards_that_state_nothing() -> None:
-    silent = sum(card.trained_on is None for card in MODELS.values())
-    docs = (Path(__file__).parents[2] / "docs" / "results.md").read_text(encoding="utf-8")
-    assert f"{silent} of the {len(MODELS)} cards state nothing" in " ".join(docs.split())
-
-
-def test_b11_training_sets_do_not_enter_a_models_identity() -> None:
+def test_training_sets_do_not_enter_a_models_identity() -> None:
     card = MODELS[BLIP]
     assert identity(replace(card, trained_on=None)) == identity(card)
 
 
-def test_b11_boards_mark_scores_and_means_on_data_of_the_training() -> None:
+def test_boards_mark_scores_and_means_on_data_of_the_training() -> None:
     board = leaderboard("MIEB(lite)", models=[BLIP, "openai/clip-vit-base-patch32"])
     by_model = {entry.model.model: entry.model for entry in board.entries}
     blip, clip = by_model[BLIP], by_model["openai/clip-vit-base-patch32"]
@@ -82,7 +76,7 @@ def test_b11_boards_mark_scores_and_means_on_data_of_the_training() -> None:
     assert any("not zero-shot" in note for note in board.table().notes)
 
 
-def test_b11_zero_shot_only_leaves_them_out_and_says_what_is_not_stated() -> None:
+def test_zero_shot_only_leaves_them_out_and_says_what_is_not_stated() -> None:
     models = [BLIP, "openai/clip-vit-base-patch32", "voyageai/voyage-multimodal-3"]
     whole = leaderboard("MIEB(lite)", models=models)
     board = leaderboard("MIEB(lite)", models=models, zero_shot_only=True)
@@ -99,7 +93,7 @@ def test_b11_zero_shot_only_leaves_them_out_and_says_what_is_not_stated() -> Non
     assert "not zero-shot" not in ran.stdout
 
 
-def test_b11_show_tells_the_share_of_each_benchmark() -> None:
+def test_show_tells_the_share_of_each_benchmark() -> None:
     facts = embark.show(BLIP)
     assert facts["zero-shot"]["MIEB(lite)"] == "45 of 51 tasks; trained on MSCOCO, Visual Genome"
     assert facts["zero-shot"]["other benchmarks"] == "all tasks, as far as is stated"
@@ -110,7 +104,7 @@ def test_b11_show_tells_the_share_of_each_benchmark() -> None:
     assert embark.show("SugarCrepe")["over"] == ("MSCOCO",)
 
 
-def test_b11_models_and_data_of_your_own(tiny: embark.Encoder, pictures: Callable[..., Path], elsewhere: Path) -> None:
+def test_models_and_data_of_your_own(tiny: embark.Encoder, pictures: Callable[..., Path], elsewhere: Path) -> None:
     """A card of your own names data sets, tasks, or sources; it lies beside its scores, where boards find it."""
     retrieval, zeroshot = embark.folder_task(pictures("Holiday"))
     tiny.card = replace(tiny.card, trained_on=(retrieval.name,))
@@ -122,7 +116,7 @@ def test_b11_models_and_data_of_your_own(tiny: embark.Encoder, pictures: Callabl
     assert retrieval.source.id in data_sets(zeroshot)
 
 
-def test_b11_blips_that_answer_questions_state_their_data() -> None:
+def test_blips_that_answer_questions_state_their_data() -> None:
     """They were tuned from the same BLIP as those that match and caption."""
     for name in ("Salesforce/blip-vqa-base", "Salesforce/blip-vqa-capfilt-large"):
         stated = MODELS[name].trained_on

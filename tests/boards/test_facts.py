@@ -46,7 +46,7 @@ def test_facts_are_a_mapping_a_table_and_a_dictionary(name: str, kind: str, fact
     lines = [row.cells for row in facts.table().rows]
     assert [name for name, _ in lines if name] == list(facts)
     assert f"{fact[0]:<14}{fact[1]}" in shown(name)
-    assert json.loads(CliRunner().invoke(app, ["show", name, "--json"]).stdout)["name"] == name
+    assert json.loads(CliRunner().invoke(app, ["show", name, "--format", "json"]).stdout)["name"] == name
     assert fact[1] in facts._repr_html_()
 
 

@@ -1,4 +1,4 @@
-"""A8: MIEB's tables by task are views of the scores that ship; Table 22's columns are a rule for anybody's results."""
+"""MIEB's tables by task are views of the scores that ship; Table 22's columns are a rule for anybody's results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ E5V = "royokong/e5-v"
 MIEB = "MIEB(Multilingual)"
 
 
-def test_a8_table_22_is_a_rule_that_gives_its_printed_columns() -> None:
+def test_table_22_is_a_rule_that_gives_its_printed_columns() -> None:
     board = leaderboard(MIEB, rule="coarse-and-fine", models=E5V)
     [entry] = board.entries
     printed = {cell.name: cell.value for cell in published.cells("MIEB Table 22", E5V)}
@@ -33,21 +33,21 @@ def test_a8_table_22_is_a_rule_that_gives_its_printed_columns() -> None:
     assert "Fine Zero-shot" in board.table().columns
 
 
-def test_a8_the_rule_is_for_part_of_the_tasks_too_and_not_for_other_families() -> None:
+def test_the_rule_is_for_part_of_the_tasks_too_and_not_for_other_families() -> None:
     lite = leaderboard("MIEB(lite)", rule="coarse-and-fine").entries[0].model
     assert {"Coarse Linear Probing", "Fine Linear Probing"} <= lite.categories.keys()
     with pytest.raises(EmbarkError, match="This rule is not for UniBench"):
         leaderboard("UniBench", rule="coarse-and-fine")
 
 
-def test_a8_every_task_of_mieb_is_in_one_view() -> None:
+def test_every_task_of_mieb_is_in_one_view() -> None:
     assert sorted(task.name for tasks in views().values() for task in tasks) == sorted(get_benchmark(MIEB).tasks)
     assert len(views()) == 12
     assert titles()["MIEB Coarse Linear Probing"] == "Main scores of 48 models on 9 tasks (Table 16)"
 
 
 @pytest.mark.parametrize("name", ["MIEB Clustering", "MIEB Fine Zero-shot", "MIEB Visual STS (en)"])
-def test_a8_a_view_has_the_scores_that_ship_and_their_mean_is_table_22s(name: str) -> None:
+def test_a_view_has_the_scores_that_ship_and_their_mean_is_table_22s(name: str) -> None:
     view = published_view(name)
     shipped = {(result.model, result.task): result.score for result in published.results(MIEB)}
     for model, scores in view.rows.items():
@@ -60,7 +60,7 @@ def test_a8_a_view_has_the_scores_that_ship_and_their_mean_is_table_22s(name: st
     assert mean.value == pytest.approx(cell.value, abs=1e-4)
 
 
-def test_a8_a_task_is_shown_by_language() -> None:
+def test_a_task_is_shown_by_language() -> None:
     view = published_view("XM3600T2IRetrieval")
     assert view.columns == tuple(TASKS["XM3600T2IRetrieval"].subsets)
     splits = published_view("STSBenchmarkMultilingualVisualSTS")
@@ -73,7 +73,7 @@ def run(*words: str) -> str:
     return ran.stdout
 
 
-def test_a8_the_command_lists_and_shows_them() -> None:
+def test_the_command_lists_and_shows_them() -> None:
     assert "MIEB Vision-centric QA" in run("list", "--family", "MIEB")
     assert "MIEB Clustering" not in run("list", "--family", "ARK")
     assert json.loads(run("list", "--format", "json"))["MIEB Clustering"]["title"].endswith("5 tasks")
@@ -89,17 +89,17 @@ def test_a8_the_command_lists_and_shows_them() -> None:
         (lambda: published_view("MIEB Clustering", "royokong/e5"), "Did you mean royokong/e5-v"),
     ],
 )
-def test_a8_what_is_not_published_is_an_error(call: Callable[[], object], message: str) -> None:
+def test_what_is_not_published_is_an_error(call: Callable[[], object], message: str) -> None:
     with pytest.raises(EmbarkError, match=message):
         call()
 
 
-def test_a8_a_number_of_the_paper_leads_to_the_views() -> None:
+def test_a_number_of_the_paper_leads_to_the_views() -> None:
     with pytest.raises(EmbarkError, match="Tables 9, 10 and 12 to 20 are views by name, as 'MIEB Clustering'"):
         published_view("MIEB Table 12")
 
 
-def test_a8_the_rule_leaves_its_tasks_out_of_all_columns() -> None:
+def test_the_rule_leaves_its_tasks_out_of_all_columns() -> None:
     rule = RULES["coarse-and-fine"]
     tasks = TASKS.match(get_benchmark(MIEB).tasks)
     summary = summarize(rule, tasks, dict.fromkeys((task.name for task in tasks), 0.5))

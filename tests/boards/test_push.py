@@ -95,7 +95,7 @@ def hub(monkeypatch: pytest.MonkeyPatch, pocket_home: Path) -> Iterator[UploadHu
     served.close()
 
 
-def test_14_15_without_a_yes_nothing_is_sent(hub: UploadHub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_yes_nothing_is_sent(hub: UploadHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HF_TOKEN")
     shown = embark.push("embark/random", "me/scores", ["PocketClockReading", "PocketFlagZeroShot"])
     names = [name.rsplit("/", 1)[1] for name in shown.files]
@@ -109,7 +109,7 @@ def test_14_15_without_a_yes_nothing_is_sent(hub: UploadHub, monkeypatch: pytest
     assert hub.requests == []
 
 
-def test_14_15_results_go_up_in_one_commit(hub: UploadHub) -> None:
+def test_results_go_up_in_one_commit(hub: UploadHub) -> None:
     words = ["push", "me/scores", "-m", "embark/random", "-t", "PocketClockReading", "--outcomes", "--yes"]
     ran = CliRunner().invoke(app, words)
     assert ran.exit_code == 0, ran.output
@@ -124,7 +124,7 @@ def test_14_15_results_go_up_in_one_commit(hub: UploadHub) -> None:
     assert {token for _, token in hub.requests} == {f"Bearer {TOKEN}"}
 
 
-def test_14_11_samples_stay_here(tmp_path: Path, pocket_vectors: Path) -> None:
+def test_samples_stay_here(tmp_path: Path, pocket_vectors: Path) -> None:
     settings = embark.load_settings(shutil.copytree(pocket_vectors, tmp_path / "home"), tmp_path / "results")
     embark.evaluate("embark/random", "PocketClockReading", limit=5, settings=settings, show_progress=False)
     with pytest.raises(EmbarkError, match=r"no results to upload.*samples \(--limit\) stay"):
@@ -135,7 +135,7 @@ def test_14_11_samples_stay_here(tmp_path: Path, pocket_vectors: Path) -> None:
     assert shown.notes == ("left out, because they are samples (--limit): PocketClockReading",)
 
 
-def test_14_15_a_missing_repository_is_made_when_told_so(hub: UploadHub) -> None:
+def test_a_missing_repository_is_made_when_told_so(hub: UploadHub) -> None:
     with pytest.raises(EmbarkError, match=r"sees no model me/new at .*check the name, or create it \(--create\)"):
         embark.push("embark/random", "me/new", "PocketClockReading", repo_type="model", upload=True)
     pushed = embark.push("embark/random", "me/new", "PocketClockReading", repo_type="model", create=True, upload=True)
@@ -143,7 +143,7 @@ def test_14_15_a_missing_repository_is_made_when_told_so(hub: UploadHub) -> None
     assert "models/me/new" in hub.repos
 
 
-def test_14_15_refusals_tell_what_to_do_and_no_token(hub: UploadHub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refusals_tell_what_to_do_and_no_token(hub: UploadHub, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(EmbarkError, match=r"Nothing was uploaded .*: The quota is used up"):
         embark.push("embark/random", "full/scores", "PocketClockReading", upload=True)
     monkeypatch.setenv("HF_TOKEN", "hf_" + "zY9xW8vU" * 4)
@@ -159,7 +159,7 @@ def test_14_15_refusals_tell_what_to_do_and_no_token(hub: UploadHub, monkeypatch
     assert hub.files == {}
 
 
-def test_14_15_a_hub_that_is_not_there_is_told_of(hub: UploadHub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hub_that_is_not_there_is_told_of(hub: UploadHub, monkeypatch: pytest.MonkeyPatch) -> None:
     hub.close()
     unhurried = SimpleNamespace(sleep=lambda seconds: None, time=time.time)
     monkeypatch.setattr("huggingface_hub.utils._http.time", unhurried)
@@ -167,7 +167,7 @@ def test_14_15_a_hub_that_is_not_there_is_told_of(hub: UploadHub, monkeypatch: p
         embark.push("embark/random", "me/scores", "PocketClockReading", upload=True)
 
 
-def test_14_15_own_data_goes_only_by_name(hub: UploadHub, pictures: Callable[..., Path], tiny: embark.Encoder) -> None:
+def test_own_data_goes_only_by_name(hub: UploadHub, pictures: Callable[..., Path], tiny: embark.Encoder) -> None:
     tasks = embark.folder_task(pictures("Private"))
     embark.evaluate(tiny, [*tasks, "PocketClockReading"], show_progress=False)
     shown = embark.push("test/tiny", "me/scores")
@@ -204,7 +204,7 @@ def refused(*more: str) -> str:
 
 @pytest.mark.parametrize("name", [META, f"{TASK}.json", f"{TASK}.parquet"])
 @pytest.mark.parametrize("link", [os.symlink, os.link, "folder"])
-def test_c_no_link_is_followed(hub: UploadHub, tmp_path: Path, name: str, link: Any) -> None:
+def test_no_link_is_followed(hub: UploadHub, tmp_path: Path, name: str, link: Any) -> None:
     """A file of results that leads to a private one: by a symbolic link, a hard link, or a link to its folder."""
     path = folder_of_results() / name
     private = tmp_path / "credentials.json"
@@ -223,7 +223,7 @@ def test_c_no_link_is_followed(hub: UploadHub, tmp_path: Path, name: str, link: 
 
 @pytest.mark.parametrize("name", [META, f"{TASK}.parquet", "notes.txt"])
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/nowhere", path)])
-def test_c_odd_files_are_refused_by_name(hub: UploadHub, name: str, make: Callable[[Path], None]) -> None:
+def test_odd_files_are_refused_by_name(hub: UploadHub, name: str, make: Callable[[Path], None]) -> None:
     path = folder_of_results() / name
     path.unlink(missing_ok=True)
     make(path)
@@ -232,13 +232,13 @@ def test_c_odd_files_are_refused_by_name(hub: UploadHub, name: str, make: Callab
 
 
 @pytest.mark.parametrize("name", [META, f"{TASK}.json", f"{TASK}.parquet"])
-def test_c_a_giant_with_holes_is_not_read(hub: UploadHub, name: str) -> None:
+def test_a_giant_with_holes_is_not_read(hub: UploadHub, name: str) -> None:
     os.truncate(folder_of_results() / name, 1 << 40)
     assert refused("--outcomes")
     assert hub.files == {}
 
 
-def test_c_a_card_is_made_of_the_fields_that_are_known(hub: UploadHub) -> None:
+def test_a_card_is_made_of_the_fields_that_are_known(hub: UploadHub) -> None:
     path = folder_of_results() / META
     card = json.loads(path.read_text())
     card["aws_secret_access_key"] = card["embark"]["aws_secret_access_key"] = "wJalrXUtnFEMI"
@@ -252,7 +252,7 @@ def test_c_a_card_is_made_of_the_fields_that_are_known(hub: UploadHub) -> None:
     assert json.loads(sent) == {"name": "embark/random", "revision": card["revision"]}
 
 
-def test_c_another_models_card_does_not_go_along(hub: UploadHub) -> None:
+def test_another_models_card_does_not_go_along(hub: UploadHub) -> None:
     path = folder_of_results() / META
     card = json.loads(path.read_text())
     card["embark"]["name"] = "me/unreleased"
@@ -260,13 +260,13 @@ def test_c_another_models_card_does_not_go_along(hub: UploadHub) -> None:
     assert "is the card of me/unreleased, not of embark/random" in refused()
 
 
-def test_c_a_result_under_another_name_is_refused(hub: UploadHub) -> None:
+def test_a_result_under_another_name_is_refused(hub: UploadHub) -> None:
     path = folder_of_results() / f"{TASK}.json"
     path.rename(path.with_name("my secret plan.json"))
     assert "my secret plan.json holds the result of embark/random" in refused()
 
 
-def test_c_outcomes_are_those_that_the_result_recorded(hub: UploadHub) -> None:
+def test_outcomes_are_those_that_the_result_recorded(hub: UploadHub) -> None:
     path = folder_of_results() / f"{TASK}.parquet"
     other = next(file for file in path.parent.glob("*.parquet") if file != path)
     path.write_bytes(other.read_bytes())
@@ -274,7 +274,7 @@ def test_c_outcomes_are_those_that_the_result_recorded(hub: UploadHub) -> None:
     assert embark.push("embark/random", "me/scores", TASK).files  # without outcomes, nothing is wrong
 
 
-def test_c_outcomes_that_no_result_recorded_stay(hub: UploadHub) -> None:
+def test_outcomes_whose_hash_is_not_recorded_stay(hub: UploadHub) -> None:
     path = folder_of_results() / f"{TASK}.json"
     content = json.loads(path.read_text())
     del content["embark"]["outcomes"], content["embark"]["checksum"]
@@ -284,7 +284,7 @@ def test_c_outcomes_that_no_result_recorded_stay(hub: UploadHub) -> None:
     assert shown.notes == (f"outcomes are left out, whose hash no result recorded: {TASK} (run the tasks again)",)
 
 
-def test_c_what_was_shown_is_what_is_sent(hub: UploadHub) -> None:
+def test_what_was_shown_is_what_is_sent(hub: UploadHub) -> None:
     words = ["push", "me/scores", "-m", "embark/random", "-t", TASK, "--outcomes", "--format", "csv"]
     shown = list(csv.DictReader(CliRunner().invoke(app, words).stdout.splitlines()))
     embark.push("embark/random", "me/scores", TASK, outcomes=True, upload=True)
@@ -295,7 +295,7 @@ def test_c_what_was_shown_is_what_is_sent(hub: UploadHub) -> None:
     assert scores["embark"]["outcomes"] == outcomes
 
 
-def test_c_what_was_sent_is_a_results_folder(hub: UploadHub, tmp_path: Path) -> None:
+def test_what_was_sent_is_a_results_folder(hub: UploadHub, tmp_path: Path) -> None:
     embark.push("embark/random", "me/scores", TASK, outcomes=True, upload=True)
     for name, content in hub.files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -24,7 +24,7 @@ def results(tmp_path: Path) -> dict[str, TaskResult]:
     for task, values in ((ART, {"1": 1.0, "2": 0.0, "3": 1.0}), (METRO, {"1": 0.0})):
         score = float(np.mean(list(values.values())))
         one = ("m", "1", task.name, "test", "default", ("eng",), task.metric, score, (0.0, 1.0), {}, "p", "e")
-        made = TaskResult("m", "1", task.name, "1", (Record(*one),), score, (0.0, 1.0), 0.0)
+        made = TaskResult("m", "1", task.name, "1", (Record(*one, statistic="mean"),), score, (0.0, 1.0), 0.0)
         columns = outcome_columns("test", "default", list(values), {task.metric: np.array(list(values.values()))})
         found[task.name] = Results(tmp_path).save(made, card("m"), [columns])
     return found
@@ -47,11 +47,11 @@ def test_the_axis_is_the_mean_over_skills_however_many_queries_they_have(results
 
 
 def test_a_query_with_several_skills_moves_the_axis_by_all_of_them(tmp_path: Path) -> None:
-    """C3: with the same 60 queries under every skill, the axis is as uncertain as one of them, not 6 times surer."""
+    """With the same 60 queries under every skill, the axis is as uncertain as one of them, not 6 times surer."""
     values = np.random.default_rng(0).integers(0, 2, 60).astype(float)
     score = float(values.mean())
     record = Record(
-        "m", "1", ART.name, "test", "default", ("eng",), ART.metric, score, (0.0, 1.0), {}, "p", "e"
+        "m", "1", ART.name, "test", "default", ("eng",), ART.metric, score, (0.0, 1.0), {}, "p", "e", statistic="mean"
     )  # fmt: skip
     result = TaskResult("m", "1", ART.name, "1", (record,), score, (0.0, 1.0), 0.0)
     columns = outcome_columns("test", "default", list(map(str, range(60))), {ART.metric: values})

@@ -91,7 +91,7 @@ def test_labels_carry_the_second_axis(supplied: Path) -> None:
     assert ark.labels_of(SPATIAL) == {"0": ark.Label("3", ("spatial reasoning",), "reasoning-intensive")}
 
 
-def test_b1_ids_count_from_0_in_every_topic_and_nothing_collides(supplied: Path, tiny: embark.Encoder) -> None:
+def test_ids_count_from_0_in_every_topic_and_nothing_collides(supplied: Path, tiny: embark.Encoder) -> None:
     """Query 0 of one topic is not query 0 of another: in labels, in exports, in pools of skills."""
     data = readers.read(SPATIAL, "test", "default", client())
     assert (data.sides["query"].ids, data.sides["document"].ids) == (("0",), ("0", "1", "2", "3"))
@@ -107,7 +107,7 @@ def test_b1_ids_count_from_0_in_every_topic_and_nothing_collides(supplied: Path,
     assert [row[name]["tasks"] for name in ("knowledge reasoning", "spatial reasoning")] == [2, 1]
 
 
-def test_b1_numbers_with_gaps_are_floats_in_a_table(hub: FakeHub, supplied: Path) -> None:
+def test_numbers_with_gaps_are_floats_in_a_table(hub: FakeHub, supplied: Path) -> None:
     names = [f"Physics_{at:06d}.png" for at in range(3)]
     rows = [{"file_name": name, "topic": "Physics", "corpus_id": float(at)} for at, name in enumerate(names)]
     gallery = lines([dict(row) for row in rows])

@@ -104,7 +104,7 @@ def test_unknown_sides_and_positions_are_errors() -> None:
 
 
 @given(datasets(), st.integers(1, 8))
-def test_14_11_a_sample_keeps_sides_and_truth_agreed(made: tuple[Dataset, dict[str, set[int]]], most: int) -> None:
+def test_a_sample_keeps_sides_and_truth_agreed(made: tuple[Dataset, dict[str, set[int]]], most: int) -> None:
     data, _ = made
     part, size = sample(data, most)
     # Where nothing is judged there is nothing to draw; class numbers are out of range on purpose here.
@@ -121,7 +121,7 @@ def test_14_11_a_sample_keeps_sides_and_truth_agreed(made: tuple[Dataset, dict[s
     }
 
 
-def test_14_11_documents_that_no_drawn_query_lists_may_be_left_out() -> None:
+def test_documents_that_no_drawn_query_lists_may_be_left_out() -> None:
     truth = Qrels(np.repeat(np.arange(4), 2), np.arange(8), np.tile([1, 0], 4))
     data = Dataset({"query": side("query", 5), "document": side("document", 9), "query:noise": side("q", 5)}, truth)
     part, size = sample(data, 2, listed_only=True)

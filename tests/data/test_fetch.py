@@ -122,22 +122,8 @@ def test_what_huggingface_hub_downloaded_before_is_found(hub: FakeHub, sha: str)
     assert downloads(hub) == [None]
 
 
-def test_what_an_earlier_version_downloaded_is_found(hub: FakeHub, sha: str, elsewhere: Path) -> None:
-    before = elsewhere / "home" / "hub" / "org__data" / sha / "data" / "test.parquet"
-    before.parent.mkdir(parents=True)
-    before.write_bytes(DATA)
-    assert client().get(ID, sha, "data/test.parquet") == before
-    assert client(offline=True).get(ID, sha, "data/test.parquet") == before
-    assert downloads(hub) == []
-
-
-@pytest.mark.parametrize("place", ["cache", "home"])
-def test_a_file_of_another_size_is_downloaded_again(hub: FakeHub, sha: str, elsewhere: Path, place: str) -> None:
+def test_a_file_of_another_size_is_downloaded_again(hub: FakeHub, sha: str) -> None:
     path = client().get(ID, sha, "data/test.parquet")
-    if place == "home":
-        path.unlink()
-        path = elsewhere / "home" / "hub" / "org__data" / sha / "data" / "test.parquet"
-        path.parent.mkdir(parents=True)
     path.write_bytes(DATA[:9])
     assert client().get(ID, sha, "data/test.parquet").read_bytes() == DATA
 

@@ -28,7 +28,7 @@ def pages(hub: FakeHub) -> str:
     return hub.add("owner/pages", {f"data/{split}-00000-of-00001.parquet": table for split in ("train", "test")})
 
 
-def test_14_09_a_data_set_of_the_hub_is_run_from_the_command_line(
+def test_a_data_set_of_the_hub_is_run_from_the_command_line(
     pages: str, hub: FakeHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pinned to its commit; the row that is printed makes the same task again."""
@@ -45,7 +45,7 @@ def test_14_09_a_data_set_of_the_hub_is_run_from_the_command_line(
     assert (again.embedded, again.computed) == (0, 0)
 
 
-def test_14_09_columns_of_the_hub_are_told_without_a_download(pages: str, hub: FakeHub) -> None:
+def test_columns_of_the_hub_are_told_without_a_download(pages: str, hub: FakeHub) -> None:
     """By usual names and the classes that the file declares; only the end of the file is read."""
     task = embark.task("owner/pages", revision=pages)
     assert (task.evaluator, dict(task.columns)) == ("zeroshot", {"image": "img", "label": "label"})
@@ -55,7 +55,7 @@ def test_14_09_columns_of_the_hub_are_told_without_a_download(pages: str, hub: F
     assert "divide" not in probe.options  # there is a split to learn from
 
 
-def test_14_09_a_data_set_with_one_split_is_divided(hub: FakeHub) -> None:
+def test_a_data_set_with_one_split_is_divided(hub: FakeHub) -> None:
     table = parquet({"text": [f"{row}" for row in range(8)], "label": ["a", "b"] * 4})
     hub.add("owner/one", {"train.parquet": table})
     task = embark.task("owner/one", "probe", params={"shots": 1, "runs": 2})
@@ -64,7 +64,7 @@ def test_14_09_a_data_set_with_one_split_is_divided(hub: FakeHub) -> None:
     assert [result.task for result in run.results] == ["oneProbe"]
 
 
-def test_14_09_sounds_of_the_hub_find_pictures(hub: FakeHub) -> None:
+def test_sounds_of_the_hub_find_pictures(hub: FakeHub) -> None:
     table = parquet({"sound": [wav(200.0), wav(900.0)], "photo": [png("red"), png("blue")]})
     hub.add("owner/heard", {"test.parquet": table})
     task = embark.task("owner/heard", columns={"audio": "sound", "image": "photo"})
@@ -81,7 +81,7 @@ def test_14_09_sounds_of_the_hub_find_pictures(hub: FakeHub) -> None:
         (["--columns", "picture=img", "--kind", "zeroshot"], "has no column for 'picture'; its roles are"),
     ],
 )  # fmt: skip
-def test_14_09_errors_about_columns_of_the_hub(pages: str, options: list[str], message: str) -> None:
+def test_errors_about_columns_of_the_hub(pages: str, options: list[str], message: str) -> None:
     ran = CliRunner().invoke(app, ["run", "-m", "embark/handmade", "--dataset", "owner/pages", *options])
     assert message in str(ran.exception)
 

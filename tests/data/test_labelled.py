@@ -138,7 +138,7 @@ dataset_info:
 """
 
 
-def test_a7_class_names_come_from_the_files_the_card_or_the_row(read: Make) -> None:
+def test_class_names_come_from_the_files_the_card_or_the_row(read: Make) -> None:
     def names(classes: Any = None, **more: Any) -> tuple[list[str], tuple[str, ...]]:
         files = {"data/test-0.parquet": labelled(**({"classes": classes} if classes else {}))}
         data = read("labelled", "zeroshot", files, columns=LABELLED, **more)
@@ -152,7 +152,7 @@ def test_a7_class_names_come_from_the_files_the_card_or_the_row(read: Make) -> N
     assert names(card=CARD.replace("'1': no", "1: {"), options=listed) == (["sea", "land"], told)
 
 
-def test_a7_the_order_of_the_rows_list_is_held_against_the_data(read: Make) -> None:
+def test_the_order_of_the_rows_list_is_held_against_the_data(read: Make) -> None:
     files = {"data/test-0.parquet": labelled(classes={"fine": ["Land_mass", "sea"]})}
     with pytest.raises(EmbarkError, match="'sea' is class 0 in the row's list and class 1 in the data"):
         read("labelled", "zeroshot", files, columns=LABELLED, options={"names": ["sea", "land mass"]})
@@ -160,7 +160,7 @@ def test_a7_the_order_of_the_rows_list_is_held_against_the_data(read: Make) -> N
     assert texts(data.sides["prompt"].items) == ["Land_mass", "sea"]  # other spellings are no fault
 
 
-def test_a7_a_probe_does_not_read_the_card(read: Make) -> None:
+def test_a_probe_does_not_read_the_card(read: Make) -> None:
     data = read("labelled", "clustering", {"data/test-0.parquet": labelled()}, columns=LABELLED, card=CARD)
     assert isinstance(data.truth, Groups)
     assert data.truth.names == ("0", "1")

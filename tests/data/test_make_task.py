@@ -76,7 +76,7 @@ def frames() -> Iterator[Any]:
     yield iter(table)
 
 
-def test_14_09_equal_content_is_one_task_whatever_object_it_came_in(tiny: embark.Encoder) -> None:
+def test_equal_content_is_one_task_whatever_object_it_came_in(tiny: embark.Encoder) -> None:
     """A pandas frame, an Arrow table, a list of rows and an iterator: one identity, so one evaluation."""
     tasks = [embark.task(data, columns={"image": "image", "text": "caption"}, name="Pages") for data in frames()]
     assert len(set(map(repr, tasks))) == 1
@@ -89,7 +89,7 @@ def test_14_09_equal_content_is_one_task_whatever_object_it_came_in(tiny: embark
     assert other.source.revision != tasks[0].source.revision
 
 
-def test_14_09_a_data_set_of_torchvision_is_a_task(tiny: embark.Encoder) -> None:
+def test_a_data_set_of_torchvision_is_a_task(tiny: embark.Encoder) -> None:
     """Its numbers get the names of its classes; a probe's test is held out, and the row says how."""
     task = embark.task(Pages())
     assert (task.evaluator, task.labels) == ("zeroshot", ("red", "green", "blue"))
@@ -109,7 +109,7 @@ def test_14_09_a_data_set_of_torchvision_is_a_task(tiny: embark.Encoder) -> None
 
 
 @pytest.mark.slow
-def test_14_09_results_are_compared_ranked_and_shown_afterwards(tiny: embark.Encoder) -> None:
+def test_results_are_compared_ranked_and_shown_afterwards(tiny: embark.Encoder) -> None:
     """In a process that never saw the data."""
     task = embark.task(Pages(), name="Pages")
     blind = embark.encoder(image=lambda images: np.ones((len(images), 3)) + np.arange(3), text=lambda texts: np.ones(
@@ -128,7 +128,7 @@ def test_14_09_results_are_compared_ranked_and_shown_afterwards(tiny: embark.Enc
     assert "item" in ran.stdout.splitlines()[-1]
 
 
-def test_14_09_splits_by_a_column_or_held_out_by_content() -> None:
+def test_splits_by_a_column_or_held_out_by_content() -> None:
     """Equal content is on one side of a split that is made, whatever the order; another seed draws others."""
     labeled = [
         {"text": f"{row % 20}", "label": row % 2, "split": "train" if row % 3 else "test"} for row in range(60)
@@ -147,7 +147,7 @@ def test_14_09_splits_by_a_column_or_held_out_by_content() -> None:
     assert {item.parts[0].text for item in other.sides["test"].items} != texts["test"]
 
 
-def test_14_09_kinds_of_tasks(tiny: embark.Encoder) -> None:
+def test_each_kind_of_task_is_made_of_its_usual_columns(tiny: embark.Encoder) -> None:
     """Each from the columns that it is usually in."""
     similar = [("a red page", "a red sheet", 5), ("a red page", "a blue page", 1.5), ("green", "green", 4)]
     sts = embark.task(similar)
@@ -177,7 +177,7 @@ def test_14_09_kinds_of_tasks(tiny: embark.Encoder) -> None:
     assert score(tiny, zeroshot) == 1.0
 
 
-def test_14_09_items_are_pictures_arrays_paths_and_bytes(tmp_path: Path) -> None:
+def test_items_are_pictures_arrays_paths_and_bytes(tmp_path: Path) -> None:
     """Equal pixels are one content: of a PIL image, of arrays with the channels first or last, of floats."""
     pixels = np.asarray(picture("red", 3))
     items = [picture("red", 3), pixels, np.moveaxis(pixels, -1, 0), (pixels / 255).astype(np.float32)]
@@ -198,7 +198,7 @@ def test_14_09_items_are_pictures_arrays_paths_and_bytes(tmp_path: Path) -> None
         embark.task([(pixels.astype(np.float32), "a")])
 
 
-def test_14_09_sounds_are_arrays_with_their_rate() -> None:
+def test_sounds_are_arrays_with_their_rate() -> None:
     tone = np.sin(np.arange(800) / 20)
     task = embark.task([((tone, 8000), "a tone"), ({"array": tone, "sampling_rate": 8000}, "the same")], "retrieval")
     assert task.modalities == ("text", "audio")
@@ -231,13 +231,13 @@ def test_14_09_sounds_are_arrays_with_their_rate() -> None:
         ([(Path("missing.png"), "a")], {}, "Row 0: There is no image missing.png"),
     ],
 )  # fmt: skip
-def test_14_09_errors_say_what_to_name(data: Any, options: dict[str, Any], message: str) -> None:
+def test_errors_say_what_to_name(data: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(embark.EmbarkError) as raised:
         embark.task(data, **options)
     assert message in str(raised.value)
 
 
-def test_14_09_the_row_can_be_kept_in_a_file(tiny: embark.Encoder) -> None:
+def test_the_row_can_be_kept_in_a_file(tiny: embark.Encoder) -> None:
     """Its data is in home, outside the file's folder, so the user allows it; the scores on disk stand."""
     task = embark.task(rows(), "retrieval", name="Pages")
     embark.evaluate(tiny, [task], show_progress=False)
@@ -279,7 +279,7 @@ def test_a_failure_leaves_nothing_behind(elsewhere: Path) -> None:
 
 
 @pytest.mark.slow
-def test_14_09_frames_of_polars_and_data_sets_of_datasets_are_tasks() -> None:
+def test_frames_of_polars_and_data_sets_of_datasets_are_tasks() -> None:
     """The libraries themselves, which the extra test-all brings: the same rows are the same task."""
     datasets = pytest.importorskip("datasets")
     polars = pytest.importorskip("polars")
@@ -298,7 +298,7 @@ def test_14_09_frames_of_polars_and_data_sets_of_datasets_are_tasks() -> None:
     assert embark.task(data.to_iterable_dataset(), "zeroshot").labels == tuple(COLORS)
 
 
-def test_14_09_names_of_files_beside_labels_are_files(tmp_path: Path) -> None:
+def test_names_of_files_beside_labels_are_files(tmp_path: Path) -> None:
     for number, name in enumerate(COLORS):
         picture(name).save(tmp_path / f"{number}.png")
     pairs = [(f"{number}.png", name) for number, name in enumerate(COLORS)]
@@ -306,35 +306,35 @@ def test_14_09_names_of_files_beside_labels_are_files(tmp_path: Path) -> None:
     assert task.columns == {"image": "item", "label": "label"}
 
 
-def test_14_09_numbers_are_not_cut() -> None:
+def test_numbers_are_not_cut() -> None:
     pairs = [("a", str(row), row % 5 if row < 1200 else 0.5) for row in range(1500)]
     with pytest.raises(embark.EmbarkError, match="'score' holds whole numbers first, and fractions up to row 1500"):
         embark.task(pairs)
     assert embark.task([(left, right, float(score)) for left, right, score in pairs]).evaluator == "sts"
 
 
-def test_14_09_two_columns_of_one_name_and_broken_text_are_errors() -> None:
+def test_two_columns_of_one_name_and_broken_text_are_errors() -> None:
     with pytest.raises(embark.EmbarkError, match="Several columns are named 'text'"):
         embark.task(pd.DataFrame([["a", "b", "x"]], columns=["text", "text", "label"]), "clustering")
     with pytest.raises(embark.EmbarkError, match="Row 1: Column 'item' holds a text that is not valid Unicode"):
         embark.task([("a", "x"), ("b\ud800", "y")], "clustering")
 
 
-def test_14_09_a_folder_of_media_is_shown_the_way(tmp_path: Path) -> None:
+def test_a_folder_of_media_is_shown_the_way(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     picture("red").save(tmp_path / "a" / "a.png")
     with pytest.raises(embark.EmbarkError, match=r"embark\.folder_task\(folder\)"):
         embark.task(tmp_path)
 
 
-def test_14_09_unknown_kinds_and_roles_are_named() -> None:
+def test_unknown_kinds_and_roles_are_named() -> None:
     with pytest.raises(embark.EmbarkError, match=r"no kind named 'foo'\. There are retrieval, zeroshot"):
         embark.task(rows(), "foo")
     with pytest.raises(embark.EmbarkError, match=r"no role of a column named 'imag'\. Did you mean image"):
         embark.task(rows(), columns={"imag": "image", "text": "caption"})
 
 
-def test_14_09_pictures_without_pixels_are_errors(tmp_path: Path) -> None:
+def test_pictures_without_pixels_are_errors(tmp_path: Path) -> None:
     with pytest.raises(embark.EmbarkError, match="Row 1: An image of 4 × 0 has no pixels"):
         embark.task([(np.zeros((4, 4, 3), np.uint8), "a"), (np.zeros((0, 4, 3), np.uint8), "b")], "zeroshot")
     Image.effect_noise((64, 64), 50).save(tmp_path / "cut.png")

@@ -145,7 +145,7 @@ def test_several_products_may_be_right(hub: FakeHub) -> None:
     assert shown(data, "document")[1] == ("image", "title: lamp 1\ndescription: a lamp of 1 watts\nprice: 9.5")
 
 
-def test_b9_a_wish_without_a_present_product_is_a_miss(hub: FakeHub) -> None:
+def test_a_wish_without_a_present_product_is_a_miss(hub: FakeHub) -> None:
     data = loaded(hub, "MMEB/MCMR")
     assert isinstance(data.truth, Qrels)
     assert len(data.sides["query"]) == 3
@@ -270,7 +270,7 @@ def test_sounds_are_found_wherever_they_are_kept(hub: FakeHub, name: str) -> Non
         assert heard == [wav(200.0 + 50 * at) for at in range(3)]
 
 
-def test_b9_class_numbers_that_no_row_has_are_candidates_as_in_the_public_code(hub: FakeHub) -> None:
+def test_class_numbers_that_no_row_has_are_candidates_as_in_the_public_code(hub: FakeHub) -> None:
     """ESC-50 with classes 1 and 3 alone: the public code fills 0 and 2 with their digits."""
     task = row("MMEB/ESC-50")
     table = parquet({"target": [3, 1, 3], "category": ["siren", "dog", "siren"], "audio": [wav(200.0)] * 3})

@@ -70,10 +70,10 @@ def shades() -> dict[str, bytes]:
     return {"a__png": png((255, 0, 0)), "b__png": png((200, 0, 0)), "c__png": green, "copy__png": green}
 
 
-# ── 1: equal content is one thing ────────────────────────────────────────────────────────────────────────────────────
+# ── equal content is one thing ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_14_01_equal_captions_are_one_thing_in_both_forms(tmp_path: Path, tiny: embark.Encoder) -> None:
+def test_equal_captions_are_one_thing_in_both_forms(tmp_path: Path, tiny: embark.Encoder) -> None:
     table = "file,caption\na.png,a red page\nb.png,a red page\nc.png,a green page\ncopy.png,so green\n"
     folder = folder_of(tmp_path / "pages", metadata__csv=table, **shades())
     (tmp_path / "tasks.toml").write_text(PAIRS % "pages")
@@ -90,13 +90,13 @@ def test_14_01_equal_captions_are_one_thing_in_both_forms(tmp_path: Path, tiny: 
     assert [(result.metric, result.score) for result in results] == [("hit_rate_at_1", 1.0)] * 2
 
 
-def test_14_01_a_file_may_let_each_row_count(tmp_path: Path) -> None:
+def test_a_file_may_let_each_row_count(tmp_path: Path) -> None:
     folder_of(tmp_path / "pages", metadata__csv="file,caption\na.png,red\nb.png,red\n", **shades())
     (tmp_path / "tasks.toml").write_text(PAIRS % "pages" + 'options = { equal = "apart" }\n')
     assert texts(read(load_tasks(tmp_path / "tasks.toml")[0])) == ["red", "red"]
 
 
-def test_14_01_equal_items_have_one_label(tmp_path: Path) -> None:
+def test_equal_items_have_one_label(tmp_path: Path) -> None:
     table = "file,label\na.png,red\nc.png,green\ncopy.png,%s\n"
     folder = folder_of(tmp_path / "pages", metadata__csv=table % "green", **shades())
     assert read(embark.folder_task(folder)[0]).sides["item"].ids == ("a.png", "c.png")
@@ -107,7 +107,7 @@ def test_14_01_equal_items_have_one_label(tmp_path: Path) -> None:
     assert note.startswith("2 items were left out, because equal ones have other labels: c.png ('green') and copy.png")
 
 
-# ── 2: constant measures ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── constant measures ────────────────────────────────────────────────────────────────────────────────────────────────
 
 SWAPS = """
 [[task]]
@@ -120,7 +120,7 @@ source = { id = "pages", files = { test = ["metadata.csv"] } }
 """
 
 
-def test_14_02_a_measure_that_is_constant_is_an_error_that_names_another(tmp_path: Path, tiny: embark.Encoder) -> None:
+def test_a_measure_that_is_constant_is_an_error_that_names_another(tmp_path: Path, tiny: embark.Encoder) -> None:
     table = "file,right,wrong,caption\na.png,a red page,a blue page,red\nc.png,a green page,a red page,green\n"
     folder_of(tmp_path / "pages", metadata__csv=table, **shades())
     file = tmp_path / "tasks.toml"
@@ -137,7 +137,7 @@ def test_14_02_a_measure_that_is_constant_is_an_error_that_names_another(tmp_pat
     assert evaluate(tiny, load_tasks(file)).results[0].score == 1.0
 
 
-# ── 3: items on both sides ───────────────────────────────────────────────────────────────────────────────────────────
+# ── items on both sides ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def labelled(folder: Path, evaluator: str, **more: Any) -> Task:
@@ -145,7 +145,7 @@ def labelled(folder: Path, evaluator: str, **more: Any) -> Task:
     return Task("Own", "Own", evaluator, "labelled", local_source(folder), "accuracy", "Own", ("text",), **row)
 
 
-def test_14_03_training_items_in_the_test_are_counted_and_said(tmp_path: Path, tiny: embark.Encoder) -> None:
+def test_training_items_in_the_test_are_counted_and_said(tmp_path: Path, tiny: embark.Encoder) -> None:
     rows = "".join(f"{color} {number},{color}\n" for number in range(3) for color in ("red", "blue"))
     folder = folder_of(tmp_path, train__csv="text,label\n" + rows, test__csv="text,label\n" + rows + "so blue,blue\n")
     task = labelled(folder, "probe", params={"shots": 1, "runs": 2})
@@ -156,7 +156,7 @@ def test_14_03_training_items_in_the_test_are_counted_and_said(tmp_path: Path, t
     assert "6 of 7 test items are training items" in str(run.table())
 
 
-def test_14_03_queries_in_the_corpus_are_counted_and_said(tmp_path: Path, tiny: embark.Encoder) -> None:
+def test_queries_in_the_corpus_are_counted_and_said(tmp_path: Path, tiny: embark.Encoder) -> None:
     folder = folder_of(tmp_path, test__csv="query,answer\nred,red\nblue,green blue\ngreen,green green\n")
     columns = {"query_text": "query", "corpus_text": "answer"}
     task = Task(
@@ -169,10 +169,10 @@ def test_14_03_queries_in_the_corpus_are_counted_and_said(tmp_path: Path, tiny: 
     assert "queries among the documents" not in evaluate(tiny, by_design).results[0].records[0].counts
 
 
-# ── 6: identity ──────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── identity ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_14_06_two_folders_of_one_name_do_not_replace_each_other(
+def test_two_folders_of_one_name_do_not_replace_each_other(
     tmp_path: Path, tiny: embark.Encoder, pictures: Pictures
 ) -> None:
     first = pictures("Pages")
@@ -188,7 +188,7 @@ def test_14_06_two_folders_of_one_name_do_not_replace_each_other(
 
 
 @pytest.mark.parametrize("form", ["folder", "TOML"])
-def test_14_06_own_data_is_known_by_its_content(
+def test_own_data_is_known_by_its_content(
     tmp_path: Path, tiny: embark.Encoder, pictures: Pictures, form: str
 ) -> None:
     (tmp_path / "project").mkdir()
@@ -216,7 +216,7 @@ def test_14_06_own_data_is_known_by_its_content(
 
 
 @pytest.mark.parametrize("outside", [False, True])
-def test_14_06_a_linked_folder_is_read_alike_in_both_forms(tmp_path: Path, outside: bool) -> None:
+def test_a_linked_folder_is_read_alike_in_both_forms(tmp_path: Path, outside: bool) -> None:
     folder = folder_of(tmp_path / "pages", metadata__csv="file,caption\nlinked/a.png,red\nlinked/c.png,green\n")
     target = folder_of(tmp_path / "private" if outside else folder / "photos", **shades())
     (folder / "linked").symlink_to(target)
@@ -232,7 +232,7 @@ def test_14_06_a_linked_folder_is_read_alike_in_both_forms(tmp_path: Path, outsi
         assert read(task).sides["document"].ids == ("linked/a.png", "linked/c.png")
 
 
-def test_14_06_rows_of_before_are_read(pictures: Pictures, tiny: embark.Encoder) -> None:
+def test_rows_of_the_reader_folder_are_read(pictures: Pictures, tiny: embark.Encoder) -> None:
     """Results have rows of the reader `folder`; files of tasks may."""
     folder = pictures()
     row: dict[str, Any] = {"columns": {"file": "file", "caption": "caption"}, "upright": True}
@@ -242,7 +242,7 @@ def test_14_06_rows_of_before_are_read(pictures: Pictures, tiny: embark.Encoder)
     assert evaluate(tiny, task).results[0].score == 1.0
 
 
-# ── 9: folders ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── folders ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def round_trip(task: Task, folder: Path) -> Task:
@@ -253,7 +253,7 @@ def round_trip(task: Task, folder: Path) -> Task:
     return again
 
 
-def test_14_09_a_subfolder_is_a_class(tmp_path: Path, tiny: embark.Encoder) -> None:
+def test_a_subfolder_is_a_class(tmp_path: Path, tiny: embark.Encoder) -> None:
     files = {
         f"{name}___{number}__png": png(tuple(value * (10 - number) // 10 for value in color))  # type: ignore[arg-type]
         for name, color in COLORS.items()
@@ -269,7 +269,7 @@ def test_14_09_a_subfolder_is_a_class(tmp_path: Path, tiny: embark.Encoder) -> N
     assert [result.score for result in evaluate(tiny, [zeroshot, probe]).results] == [1.0, 1.0]
 
 
-def test_14_09_subfolders_may_be_divided_into_train_and_test(tmp_path: Path) -> None:
+def test_subfolders_may_be_divided_into_train_and_test(tmp_path: Path) -> None:
     files = {f"{split}___{name}___a__png": png(color) for split in ("train", "test") for name, color in COLORS.items()}
     _, probe = embark.folder_task(folder_of(tmp_path, **files), kinds="all")
     data = read(probe)
@@ -281,7 +281,7 @@ FORMS = [";.csv", "\t.csv", "|.csv", ",.csv", ", .csv", "\t.tsv", "jsonl", "json
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_14_09_tables_of_every_form(tmp_path: Path, form: str) -> None:
+def test_tables_of_every_form(tmp_path: Path, form: str) -> None:
     folder = folder_of(tmp_path / "pages", **shades())
     rows = [{"file": "a.png", "caption": "a red, page"}, {"file": "c.png", "caption": "a green page; really"}]
     separator, _, ending = form.rpartition(".")
@@ -308,7 +308,7 @@ def test_14_09_tables_of_every_form(tmp_path: Path, form: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "ending"), [("audio", "wav"), ("video", "mp4"), ("audio", "FLAC")])
-def test_14_09_sounds_and_films(tmp_path: Path, kind: str, ending: str) -> None:
+def test_sounds_and_films_become_tasks(tmp_path: Path, kind: str, ending: str) -> None:
     table = f"file,caption,label\na.{ending},low,x\nb.{ending},high,y\n"
     folder = folder_of(tmp_path, metadata__csv=table, **{f"a__{ending}": wav(220), f"b__{ending}": wav(880)})
     tasks = embark.folder_task(folder, name="Own", kinds="all")
@@ -319,7 +319,7 @@ def test_14_09_sounds_and_films(tmp_path: Path, kind: str, ending: str) -> None:
     assert tasks[0].notes == (f"No probe: two classes of {folder / 'metadata.csv'} must have two items or more.",)
 
 
-def test_14_09_both_directions_of_several_captions(tmp_path: Path) -> None:
+def test_both_directions_of_several_captions(tmp_path: Path) -> None:
     tables = (
         "file,caption\na.png,red\na.png,rot\nc.png,green\n",
         "file,caption_1,caption_2\na.png,red,rot\nc.png,green,\n",
@@ -335,7 +335,7 @@ def test_14_09_both_directions_of_several_captions(tmp_path: Path) -> None:
         assert [round_trip(task, folder) for task in (forward, back)] == [forward, back]
 
 
-def test_14_09_one_label_does_not_cost_the_captions(tmp_path: Path, tiny: embark.Encoder) -> None:
+def test_one_label_does_not_cost_the_captions(tmp_path: Path, tiny: embark.Encoder) -> None:
     table = "file,caption,label\na.png,red,page\nc.png,green,page\n"
     [task] = embark.folder_task(folder_of(tmp_path, metadata__csv=table, **shades()), name="Own")
     assert task.name == "OwnRetrieval"
@@ -343,7 +343,7 @@ def test_14_09_one_label_does_not_cost_the_captions(tmp_path: Path, tiny: embark
     assert evaluate(tiny, task).results[0].score == 1.0
 
 
-def test_14_09_one_table_is_divided_by_content(tmp_path: Path, tiny: embark.Encoder) -> None:
+def test_one_table_is_divided_by_content(tmp_path: Path, tiny: embark.Encoder) -> None:
     files = {f"{name}{number}__png": png((number, 0, 0)) for number in range(20) for name in ("x", "y")}  # each twice
     rows = [f"{name}{number}.png,{'odd' if number % 2 else 'even'}" for number in range(20) for name in ("x", "y")]
     folder = folder_of(tmp_path / "pages", metadata__csv="\n".join(["file,label", *rows]), **files)
@@ -365,7 +365,7 @@ def test_14_09_one_table_is_divided_by_content(tmp_path: Path, tiny: embark.Enco
     assert note in str(evaluate(tiny, embark.folder_task(folder, kinds=["probe"])).table())
 
 
-def test_14_09_languages_are_columns(tmp_path: Path, tiny: embark.Encoder) -> None:
+def test_languages_are_columns(tmp_path: Path, tiny: embark.Encoder) -> None:
     table = "file,caption_en,caption_de,text_id\na.png,red,eine red Seite,7\nc.png,green,,8\nb.png,blue,blue,9\n"
     folder = folder_of(tmp_path / "pages", metadata__csv=table, **shades())
     [task] = embark.folder_task(folder)
@@ -395,7 +395,7 @@ def test_14_09_languages_are_columns(tmp_path: Path, tiny: embark.Encoder) -> No
         ({"query_text": "caption", "corpus_text": "label"}, {}, (["low", "high"], ["x", "y"])),
     ],
 )
-def test_14_09_pairs_of_any_modalities(
+def test_pairs_of_any_modalities(
     tmp_path: Path, columns: dict[str, str], options: dict[str, Any], expected: tuple[list[str], list[str]]
 ) -> None:
     table = "file,sound,caption,other,label\na.png,a.wav,low,c.png,x\nb.png,b.wav,high,copy.png,y\n"
@@ -411,19 +411,19 @@ def test_14_09_pairs_of_any_modalities(
     assert len(embark.folder_task(folder, kinds="all")) == 7  # text, image and sound both ways, and labels
 
 
-def test_14_09_a_column_of_words_is_no_column_of_films(tmp_path: Path) -> None:
+def test_a_column_of_words_is_no_column_of_films(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, metadata__csv="file,caption,clip\na.png,red,no\nc.png,green,yes\n", **shades())
     [task] = embark.folder_task(folder)
     assert task.columns == {"image": "file", "text": "caption"}
 
 
-def test_14_09_a_column_of_two_kinds_is_an_error(tmp_path: Path) -> None:
+def test_a_column_of_two_kinds_is_an_error(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, metadata__csv="file,caption\na.png,a\na.wav,b\n", a__wav=wav(), **shades())
     with pytest.raises(EmbarkError, match=r"names image \(a.png\) and audio \(a.wav\): give each kind a column"):
         embark.folder_task(folder)
 
 
-def test_14_09_the_command_prints_the_rows_that_it_made(pictures: Pictures, tmp_path: Path) -> None:
+def test_the_command_prints_the_rows_that_it_made(pictures: Pictures, tmp_path: Path) -> None:
     folder = pictures("Holiday")
     done = CliRunner().invoke(app, ["run", "-m", "embark/random", "--folder", str(folder), "--name", "Mine"])
     assert done.exit_code == 0, done.output
@@ -439,7 +439,7 @@ def test_14_09_the_command_prints_the_rows_that_it_made(pictures: Pictures, tmp_
     assert [row["task"] for row in json.loads(some.stdout)["results"]] == ["HolidayImageToText"]
 
 
-def test_14_09_rows_of_every_shape_come_back_from_toml(tmp_path: Path) -> None:
+def test_rows_of_every_shape_come_back_from_toml(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "own data", test__csv='text,label\n"a",x\n')
     odd = {'a "quote"': "tab\tand \\ and \x7f", "ünder": "line\nbreak"}
     task = Task(
@@ -457,7 +457,7 @@ def test_14_09_rows_of_every_shape_come_back_from_toml(tmp_path: Path) -> None:
     assert round_trip(apart, folder).options == {"equal": "apart"}
 
 
-def test_14_09_what_is_scored_may_be_called_val(tmp_path: Path) -> None:
+def test_what_is_scored_may_be_called_val(tmp_path: Path) -> None:
     files = {f"{part}___{name}___a__png": png(color) for part in ("train", "val") for name, color in COLORS.items()}
     zeroshot, probe = embark.folder_task(folder_of(tmp_path / "folders", **files), kinds="all")
     assert zeroshot.labels == ("blue", "green", "red")
@@ -467,25 +467,25 @@ def test_14_09_what_is_scored_may_be_called_val(tmp_path: Path) -> None:
     assert embark.folder_task(tables, kinds="probe")[0].source.files == {"test": ("test.csv",), "train": ("train.csv",)}
 
 
-def test_14_09_folders_of_one_name_are_no_classes(tmp_path: Path) -> None:
+def test_folders_of_one_name_are_no_classes(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, cat___2020___a__png=png((1, 2, 3)), dog___2020___a__png=png((3, 2, 1)))
     with pytest.raises(EmbarkError, match=r"Which folders .* cat/2020 and dog/2020 have one name"):
         embark.folder_task(folder)
 
 
-def test_14_09_one_class_of_folders_is_said_as_such(tmp_path: Path) -> None:
+def test_one_class_of_folders_is_said_as_such(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, cat___a__png=png((1, 2, 3)))
     with pytest.raises(EmbarkError, match=r"The folder .* needs subfolders of two classes or more; it has 'cat'"):
         embark.folder_task(folder)
 
 
-def test_14_09_media_without_a_class_are_said(tmp_path: Path) -> None:
+def test_media_without_a_class_are_said(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, cat___a__png=png((1, 2, 3)), dog___a__png=png((3, 2, 1)), stray__png=png((0, 0, 0)))
     [task] = embark.folder_task(folder)
     assert task.notes == (f"Not used of {folder}, as it is in no subfolder: stray.png.",)
 
 
-def test_14_09_columns_of_captions_that_are_not_used_are_said(tmp_path: Path) -> None:
+def test_columns_of_captions_that_are_not_used_are_said(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "one", **shades(), m__csv="file,caption,caption_de\na.png,red,rot\n")
     [task] = embark.folder_task(folder)
     assert task.columns["text"] == "caption"
@@ -495,14 +495,14 @@ def test_14_09_columns_of_captions_that_are_not_used_are_said(tmp_path: Path) ->
     assert (list(task.subsets), task.notes) == (["en", "de"], ())
 
 
-def test_14_09_a_probe_of_copies_says_what_it_lacks(tmp_path: Path) -> None:
+def test_a_probe_of_copies_says_what_it_lacks(tmp_path: Path) -> None:
     table = "file,label\nc.png,green\ncopy.png,green\na.png,red\na.png,red\n"
     [task] = embark.folder_task(folder_of(tmp_path, **shades(), m__csv=table), kinds="probe")
     with pytest.raises(EmbarkError, match="no class of test has two different items"):
         read(task)
 
 
-def test_14_09_tables_may_name_files_by_their_whole_path(tmp_path: Path) -> None:
+def test_tables_may_name_files_by_their_whole_path(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, **shades(), m__csv=f"file,caption\n{tmp_path / 'a.png'},red\nc.png,green\n")
     assert len(read(embark.folder_task(folder)[0]).sides["document"]) == 2
 
@@ -517,19 +517,19 @@ def test_14_09_tables_may_name_files_by_their_whole_path(tmp_path: Path) -> None
         ("m__jsonl", '{"file": "a.png", "label": ["x", "y"]}\n', "holds lists: make a multilabel task of it.$"),
     ],
 )
-def test_14_09_errors_of_tables_name_the_place(tmp_path: Path, name: str, table: str, message: str) -> None:
+def test_errors_of_tables_name_the_place(tmp_path: Path, name: str, table: str, message: str) -> None:
     folder_of(tmp_path / "x", **shades())
     with pytest.raises(EmbarkError, match=message):
         embark.folder_task(folder_of(tmp_path / "own", **shades(), **{name: table}))
 
 
-def test_14_09_a_template_has_a_place_for_the_class(tmp_path: Path) -> None:
+def test_a_template_has_a_place_for_the_class(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, **shades(), test__csv="text,label\na,red\nc,green\n")
     with pytest.raises(EmbarkError, match="the template 'a photo' has no"):
         read(labelled(folder, "zeroshot", templates=("a photo",)))
 
 
-def test_14_09_an_option_for_one_value_is_not_taken_twice(tmp_path: Path) -> None:
+def test_an_option_for_one_value_is_not_taken_twice(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["run", "-m", "embark/random", "--folder", "a", f"--folder={tmp_path}"])
     assert done.exit_code == 2
     assert "--folder takes one value, and there are 2" in done.stderr
@@ -542,14 +542,14 @@ def test_14_09_an_option_for_one_value_is_not_taken_twice(tmp_path: Path) -> Non
         (('id = "pets"', 'id = "petz"'), "pinned to a commit, and there is no folder .*petz"),
     ],
 )
-def test_14_09_errors_of_rows_say_what_is_wrong(tmp_path: Path, change: tuple[str, str], message: str) -> None:
+def test_errors_of_rows_say_what_is_wrong(tmp_path: Path, change: tuple[str, str], message: str) -> None:
     folder = folder_of(tmp_path / "pets", **shades(), m__csv="file,caption\na.png,red\nc.png,green\n")
     (tmp_path / "tasks.toml").write_text(to_toml(embark.folder_task(folder)[0], tmp_path).replace(*change))
     with pytest.raises(EmbarkError, match=message):
         load_tasks(tmp_path / "tasks.toml")
 
 
-def test_14_10_descriptions_fit_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_descriptions_fit_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     lines = CliRunner().invoke(app, ["show", "--reader", "paired"]).output.partition("\npart ")[0].splitlines()
     assert lines[0].startswith("paired: ")
@@ -558,7 +558,7 @@ def test_14_10_descriptions_fit_the_screen(monkeypatch: pytest.MonkeyPatch) -> N
         embark.reference("reader", "nope")
 
 
-def test_14_09_a_kind_has_one_category_in_all_forms(tmp_path: Path) -> None:
+def test_a_kind_has_one_category_in_all_forms(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "pets", **shades(), test__csv="file,label\na.png,red\nc.png,green\n")
     [of_folder] = embark.folder_task(folder)
     toml = to_toml(of_folder, tmp_path)
@@ -567,7 +567,7 @@ def test_14_09_a_kind_has_one_category_in_all_forms(tmp_path: Path) -> None:
     assert embark.task(rows, "zeroshot").category == of_folder.category == "Zero-shot"
 
 
-def test_14_09_options_of_a_folder_need_one() -> None:
+def test_options_of_a_folder_need_one() -> None:
     done = CliRunner().invoke(app, ["run", "-m", "embark/random", "-t", "PocketNameSTS", "--kind", "probe"])
     assert done.exit_code == 2
     assert "about --folder or --dataset" in " ".join(done.stderr.split())
@@ -581,13 +581,13 @@ def test_14_09_options_of_a_folder_need_one() -> None:
         ({}, "no files for split 'train'.* The option `divide` makes both splits of one"),
     ],
 )
-def test_14_09_errors_of_probes_say_what_is_wrong(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+def test_errors_of_probes_say_what_is_wrong(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     folder = folder_of(tmp_path, test__csv="text,label\na,red\nb,red\nc,green\nd,green\n")
     with pytest.raises(EmbarkError, match=message):
         read(labelled(folder, "probe", options=change))
 
 
-def test_14_09_chance_is_a_share(tmp_path: Path) -> None:
+def test_chance_is_a_share(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "pets", **shades(), m__csv="file,label\na.png,red\nc.png,green\n")
     toml = to_toml(embark.folder_task(folder)[0], tmp_path)
     (tmp_path / "tasks.toml").write_text(toml.replace("chance = 0.5", "chance = 50"))
@@ -595,13 +595,13 @@ def test_14_09_chance_is_a_share(tmp_path: Path) -> None:
         load_tasks(tmp_path / "tasks.toml")
 
 
-def test_14_09_languages_may_have_regions_and_scripts(tmp_path: Path) -> None:
+def test_languages_may_have_regions_and_scripts(tmp_path: Path) -> None:
     table = "file,caption_pt_BR,caption_zh-Hans,caption_de,caption_of_it\na.png,vermelho,hong,rot,x\n"
     [task] = embark.folder_task(folder_of(tmp_path, **shades(), m__csv=table))
     assert task.subsets == {"pt_BR": ("por",), "zh-Hans": ("zho-Hans",), "de": ("deu",)}
 
 
-def test_14_09_errors_of_folders_say_what_lacks(tmp_path: Path) -> None:
+def test_errors_of_folders_say_what_lacks(tmp_path: Path) -> None:
     table = "file,caption,caption_1\na.png,red,scarlet\nc.png,green,lime\n"
     folder = folder_of(tmp_path, **shades(), m__csv=table)
     with pytest.raises(EmbarkError, match=r"m\.csv has no column of labels \(label, class\); its columns are file"):

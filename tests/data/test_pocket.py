@@ -16,7 +16,8 @@ from PIL import Image
 from embark.catalogue import UnknownName
 from embark.data import drawing, emoji, items, readers
 from embark.data.readers import pocket
-from embark.tasks.pocket import BENCHMARKS, LANGUAGES, SOURCE, TASKS
+from embark.tasks import get_benchmark
+from embark.tasks.pocket import LANGUAGES, SOURCE, TASKS
 from embark.types import Classes, Dataset, EmbarkError, Gold, Groups, Matches, Qrels, Side, Split, Task
 from hub import client
 
@@ -256,7 +257,7 @@ def test_the_revision_is_the_data_that_is_shipped() -> None:
 
 
 def test_lite_covers_every_modality() -> None:
-    lite = next(benchmark for benchmark in BENCHMARKS if benchmark.name == "Pocket(lite)")
+    lite = get_benchmark("Pocket(lite)")
     assert {kind for name in lite.tasks for kind in BY_NAME[name].modalities} == {"text", "image", "audio", "video"}
 
 

@@ -99,7 +99,7 @@ def config(name: str, *splits: str) -> str:
 OTHER_QRELS = {"query-id": ["q3"], "corpus-id": ["d2"], "score": [1]}
 
 
-def test_a5_judgements_of_other_splits_are_not_merged(read: Make) -> None:
+def test_judgements_of_other_splits_are_not_merged(read: Make) -> None:
     """A repository with qrels/test and qrels/dev: only those of the task's split are read, card or no card."""
     files = TABLES | {"qrels/dev-0.parquet": OTHER_QRELS}
     card = "---\nconfigs:\n" + config("corpus", "test") + config("queries", "test") + config("qrels", "test", "dev")
@@ -109,7 +109,7 @@ def test_a5_judgements_of_other_splits_are_not_merged(read: Make) -> None:
         assert data.truth.query.tolist() == [0, 0, 1]
 
 
-def test_a5_the_card_wins_over_layouts(read: Make) -> None:
+def test_the_card_wins_over_layouts(read: Make) -> None:
     """A folder looks like the judgements of the default config; the card says that they are in the config qrels."""
     files = TABLES | {"test/0.parquet": OTHER_QRELS}
     card = "---\nconfigs:\n" + config("corpus", "test") + config("queries", "test") + config("qrels", "test") + "---\n"
@@ -122,7 +122,7 @@ def test_a5_the_card_wins_over_layouts(read: Make) -> None:
     assert pairs(read("beir", "retrieval", files, options=named).truth) == [(2, 1, 1)]
 
 
-def test_a5_a_folder_of_several_other_splits_is_not_one_table(read: Make) -> None:
+def test_a_folder_of_several_other_splits_is_not_one_table(read: Make) -> None:
     files = {path: table for path, table in TABLES.items() if not path.startswith("qrels")}
     files |= {"qrels/dev-0.parquet": QRELS, "qrels/dev2-0.parquet": QRELS, "qrels/train-0.parquet": OTHER_QRELS}
     with pytest.raises(EmbarkError, match=r"could be qrels/dev2?-0.parquet, or qrels/train-0.parquet"):
@@ -159,7 +159,7 @@ def test_judgements_of_unknown_ids_are_an_error_or_left_out(read: Make) -> None:
         read("beir", "retrieval", files, options={"unknown": "miss"})
 
 
-def test_a1_positives_outside_the_corpus_count_and_cannot_be_retrieved(read: Make) -> None:
+def test_positives_outside_the_corpus_count_and_cannot_be_retrieved(read: Make) -> None:
     """As in OVENIT2T: documents of another corpus are judged, twice at times; a query may have nothing else."""
     qrels = {
         "query-id": ["q1", "q1", "q1", "q1", "q2", "q3", "q3"],
@@ -184,7 +184,7 @@ def test_a1_positives_outside_the_corpus_count_and_cannot_be_retrieved(read: Mak
     assert scores.metrics["recall_at_10"] == pytest.approx((1 / 3 + 1 + 0) / 3)
 
 
-def test_a2_of_rows_with_one_id_the_last_counts_where_the_row_says_so(read: Make) -> None:
+def test_of_rows_with_one_id_the_last_counts_where_the_row_says_so(read: Make) -> None:
     """As in Sketchy and ImageCoDe: ids repeat in the queries and in the corpus."""
     files = TABLES | {
         "corpus/test-0.parquet": {"id": ["d1", "d2", "d1", "d3"], "text": ["old", "moon", "new", "star"]},
@@ -210,7 +210,7 @@ REPEATED_IDS = TABLES | {
 }
 
 
-def test_a22_all_rows_of_an_id_are_compared_where_the_row_says_heap(read: Make) -> None:
+def test_all_rows_of_an_id_are_compared_where_the_row_says_heap(read: Make) -> None:
     with pytest.raises(EmbarkError, match=r"repeated='heap' scores them as mteb does"):
         read("beir", "retrieval", REPEATED_IDS)
     data = read("beir", "retrieval", REPEATED_IDS, options={"repeated": "heap"})
@@ -235,7 +235,7 @@ def test_a22_all_rows_of_an_id_are_compared_where_the_row_says_heap(read: Make) 
         read("beir", "choice", REPEATED_IDS, options={"repeated": "heap"})
 
 
-def test_a22_a_sample_and_an_unreadable_row_leave_the_other_rows_of_an_id(read: Make) -> None:
+def test_a_sample_and_an_unreadable_row_leave_the_other_rows_of_an_id(read: Make) -> None:
     data = read("beir", "retrieval", REPEATED_IDS, options={"repeated": "heap"})
     drawn, size = sample(data, 1)
     assert size == 2
@@ -252,7 +252,7 @@ def test_a22_a_sample_and_an_unreadable_row_leave_the_other_rows_of_an_id(read: 
 SPACES = " \t\r\n\v\f\x1c\x1d\x1e\x1f\x85\u00a0\u1680\u2003\u2028\u2029\u202f\u205f\u3000"
 
 
-def test_a22_texts_of_documents_are_stripped_as_mteb_2_strips_them(read: Make) -> None:
+def test_texts_of_documents_are_stripped_as_mteb_2_strips_them(read: Make) -> None:
     """As `_corpus_to_dict` does: title, space and text, then str.strip; a title of white space is one. Queries stay."""
     titles = ["", " ", "\u00a0T", None, "T ", ""]
     bodies = [f"{SPACES}a b{SPACES}", "b", " c\t", "\u200bd\ufeff ", " \n", "  "]
@@ -271,7 +271,7 @@ def test_a22_texts_of_documents_are_stripped_as_mteb_2_strips_them(read: Make) -
     assert texts(read("beir", "retrieval", files).sides["document"].items)[1] == "  b"  # own tasks: titles, as they are
 
 
-def test_a22_the_text_of_a_mixed_document_is_stripped_and_its_picture_stays(read: Make) -> None:
+def test_the_text_of_a_mixed_document_is_stripped_and_its_picture_stays(read: Make) -> None:
     files = TABLES | {
         "corpus/test-0.parquet": {"id": ["d1", "d2", "d3"], "text": [" a\n", None, " "], "image": IMAGES[:3]},
         "queries/test-0.parquet": {"id": ["q1", "q2"], "text": ["x", "y"]},
@@ -282,7 +282,7 @@ def test_a22_the_text_of_a_mixed_document_is_stripped_and_its_picture_stays(read
     assert colours(data.sides["document"].items) == ["red", "green", "blue"]
 
 
-def test_a22_captions_and_choices_are_stripped_after_equal_ones_were_found(read: Make) -> None:
+def test_captions_and_choices_are_stripped_after_equal_ones_were_found(read: Make) -> None:
     """HatefulMemes is unique by its texts as they are; CV-Bench's documents are its distinct choices as they are."""
     files = {"data/test-0.parquet": {"id": ["a", "b", "c"], "image": IMAGES[:3], "text": ["cat", " cat", "cat"]}}
     columns = {"image": "image", "text": "text", "id": "id"}
@@ -295,7 +295,7 @@ def test_a22_captions_and_choices_are_stripped_after_equal_ones_were_found(read:
     assert texts(data.sides["query"].items) == [" which? "]
 
 
-def test_a22_stripped_texts_are_items_of_their_own_and_equal_ones_are_one(read: Make) -> None:
+def test_stripped_texts_are_items_of_their_own_and_equal_ones_are_one(read: Make) -> None:
     """The key of a vector is that of the text that a model sees, so both protocols share what is equal."""
     corpus = {"id": ["d1", "d2", "d3"], "text": [" sun", "sun", "moon"]}
     files = TABLES | {"corpus/test-0.parquet": corpus}

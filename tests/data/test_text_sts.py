@@ -1,4 +1,4 @@
-"""A8: the text twins of visual STS are read from the layouts that mteb's data sets have."""
+"""The text twins of visual STS are read from the layouts that mteb's data sets have."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def lines() -> bytes:
         ),
     ],
 )  # fmt: skip
-def test_a8_pairs_of_sentences_are_read(name: str, part: tuple[str, str], files: dict[str, Any], hub: FakeHub) -> None:
+def test_pairs_of_sentences_are_read(name: str, part: tuple[str, str], files: dict[str, Any], hub: FakeHub) -> None:
     row = TASKS[name]
     held = {
         path: content

@@ -45,7 +45,7 @@ def key(part: Media) -> bytes:
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP", "TIFF"])
 @pytest.mark.parametrize("orientation", [None, *range(10)])
-def test_a4_pixels_are_those_of_the_datasets_library(form: str, orientation: int | None) -> None:
+def test_pixels_are_those_of_the_datasets_library(form: str, orientation: int | None) -> None:
     """`datasets` loads a picture and, where it states an orientation, calls Pillow's exif_transpose."""
     data = encoded(orientation, form)
     plain = Image.open(io.BytesIO(data))
@@ -60,18 +60,18 @@ def test_a4_pixels_are_those_of_the_datasets_library(form: str, orientation: int
     assert (key(turned(data)) == key(Media("image", (data,)))) == same  # only other pixels are another key
 
 
-def test_a4_transparency_turns_too() -> None:
+def test_transparency_turns_too() -> None:
     [content] = media.decode([turned(encoded(6, mode="RGBA"))], 8, 16_000)
     assert (content.value.mode, content.value.size) == ("RGBA", (4, 6))
 
 
-def test_a4_keys_from_before_stay() -> None:
-    """The key of a picture that does not turn is the one that stores have held all along."""
+def test_the_key_of_a_picture_that_does_not_turn_is_that_of_its_bytes() -> None:
+    """It is the same on every machine."""
     assert key(turned(b"picture")) == key(Media("image", (b"picture",)))
     assert key(Media("image", (b"picture",))).hex().startswith("0b66fec4dfd9b8be")
 
 
-def test_a4_damaged_exif_data_turn_nothing() -> None:
+def test_damaged_exif_data_turn_nothing() -> None:
     data = encoded(6, "JPEG")
     place = data.index(b"Exif")
     damaged = data[: place + 8] + b"\xff" * 12 + data[place + 20 :]
@@ -81,7 +81,7 @@ def test_a4_damaged_exif_data_turn_nothing() -> None:
 
 @given(st.integers(0, 700), st.binary(max_size=3), st.sampled_from([None, 1, 3, 6]))
 @example(465, b"\xd9", 3)  # a length that reaches behind the end
-def test_a4_only_what_is_before_a_jpegs_pixels_can_tell(place: int, spoilt: bytes, orientation: int | None) -> None:
+def test_only_what_is_before_a_jpegs_pixels_can_tell(place: int, spoilt: bytes, orientation: int | None) -> None:
     """Whatever is broken in a JPEG, Pillow finds no orientation that the quick look at its segments misses."""
     data = encoded(orientation, "JPEG")
     data = data[:place] + spoilt + data[place + len(spoilt) :]
@@ -95,7 +95,7 @@ def test_a4_only_what_is_before_a_jpegs_pixels_can_tell(place: int, spoilt: byte
         assert upright.orientation(content) == expected
 
 
-def test_a4_only_pictures_turn_and_shared_parts_stay_shared() -> None:
+def test_only_pictures_turn_and_shared_parts_stay_shared() -> None:
     picture, film = Media("image", (encoded(6),)), Media("video", (encoded(6), encoded(1)))
     side = Side(("a", "b", "c"), (Item((picture,)), items.mixed(Item((picture,)), items.text("x")), Item((film,))))
     empty = np.zeros(0, np.int64)
@@ -107,7 +107,7 @@ def test_a4_only_pictures_turn_and_shared_parts_stay_shared() -> None:
     assert upright.upright(first).sides["query"].items[0].parts[0] is a.parts[0]
 
 
-def test_a4_orientations_of_stored_pictures_are_kept_with_their_hashes(
+def test_orientations_of_stored_pictures_are_kept_with_their_hashes(
     read: Make, hub: FakeHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One pass over a file finds both; a second run reads no picture. Hashes that were kept before stay in use."""
@@ -132,7 +132,7 @@ def test_a4_orientations_of_stored_pictures_are_kept_with_their_hashes(
         assert keys(upright=True) == after
 
 
-def test_a4_families_turn_pictures_as_their_own_loaders_do() -> None:
+def test_families_turn_pictures_as_their_own_loaders_do() -> None:
     by_family: dict[str, set[bool]] = {}
     for task in TASKS.values():
         by_family.setdefault(task.family, set()).add(task.upright)
@@ -140,14 +140,14 @@ def test_a4_families_turn_pictures_as_their_own_loaders_do() -> None:
     assert by_family == {family: {family in turned} for family in (*turned, "MMEB-V3", "MTEB", "Pocket")}
 
 
-def test_a4_it_is_part_of_the_protocol_where_there_are_pictures() -> None:
+def test_it_is_part_of_the_protocol_where_there_are_pictures() -> None:
     row = TASKS["MNIST"]
     assert fingerprint_of(row, "test", "default") != fingerprint_of(replace(row, upright=False), "test", "default")
     words = TASKS["WebQAT2TRetrieval"]
     assert fingerprint_of(words, "test", "default") == fingerprint_of(replace(words, upright=False), "test", "default")
 
 
-def test_a4_own_pictures_are_upright_and_the_row_says_so(pictures: Callable[..., Path]) -> None:
+def test_own_pictures_are_upright_and_the_row_says_so(pictures: Callable[..., Path]) -> None:
     folder = pictures()
     tasks = embark.folder_task(folder)
     assert all(task.upright for task in tasks)

@@ -240,7 +240,7 @@ def told(hub: FakeHub) -> None:
     add(hub, shards(samples), lists(NAMES, TEMPLATES))
 
 
-def test_b8_what_archives_tell_about_pictures_is_kept_with_the_outcomes(hub: FakeHub, tiny: embark.Encoder) -> None:
+def test_what_archives_tell_about_pictures_is_kept_with_the_outcomes(hub: FakeHub, tiny: embark.Encoder) -> None:
     told(hub)
     data = read(ZEROSHOT, "test", "default", client())
     assert list(data.about["item"]["split"]) == ["fog", "blur"] * 3
@@ -264,14 +264,14 @@ def test_b8_what_archives_tell_about_pictures_is_kept_with_the_outcomes(hub: Fak
         embark.analyze.breakdown(tasks=ZEROSHOT, by="severty")
 
 
-def test_b8_facts_of_samples_with_captions(hub: FakeHub, tiny: embark.Encoder) -> None:
+def test_facts_of_samples_with_captions(hub: FakeHub, tiny: embark.Encoder) -> None:
     samples = [{"0.webp": webp(RED), "npy": npy(["red", "green"]), "split.txt": name} for name in (b"swap", b"add")]
     add(hub, shards(samples))
     (result,) = embark.evaluate(tiny, RELATION, show_progress=False).results
     assert result.outcomes()["about_split"].to_pylist() == ["swap", "add"]
 
 
-def test_b8_without_facts_there_is_nothing_to_break_down(hub: FakeHub, tiny: embark.Encoder) -> None:
+def test_without_facts_there_is_nothing_to_break_down(hub: FakeHub, tiny: embark.Encoder) -> None:
     add(hub, classed((RED, 0), (GREEN, 1)), lists(NAMES, TEMPLATES))
     (result,) = embark.evaluate(tiny, ZEROSHOT, show_progress=False).results
     assert not any(name.startswith("about_") for name in result.outcomes().column_names)
@@ -279,7 +279,7 @@ def test_b8_without_facts_there_is_nothing_to_break_down(hub: FakeHub, tiny: emb
         embark.analyze.breakdown(tasks=ZEROSHOT)
 
 
-def test_b7_a_sample_is_drawn_as_unibench_draws_it(hub: FakeHub) -> None:
+def test_a_sample_is_drawn_as_unibench_draws_it(hub: FakeHub) -> None:
     """Rows are shuffled with seed 42 as `datasets` does, and the first ones taken; the others are never read."""
     told(hub)
     row = replace(ZEROSHOT, options={"sample": 4})
@@ -298,7 +298,7 @@ def test_b7_a_sample_is_drawn_as_unibench_draws_it(hub: FakeHub) -> None:
 
 
 @pytest.mark.slow
-def test_b7_a_sample_is_that_of_the_datasets_library() -> None:
+def test_a_sample_is_that_of_the_datasets_library() -> None:
     datasets = pytest.importorskip("datasets")
     shuffled = datasets.Dataset.from_dict({"row": list(range(100))}).shuffle(seed=42)["row"][:9]
     assert list(shuffled) == np.random.default_rng(42).permutation(100)[:9].tolist()

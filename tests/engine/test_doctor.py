@@ -232,7 +232,7 @@ def test_planted_faults_are_found_and_named(model: type[Tiny], check: str, words
     assert len(wrong) <= 2  # a fault may show twice (a leak also changes with the order), but is not blamed on the rest
 
 
-def test_14_18_dropout_is_not_blamed_on_roles_and_instructions() -> None:
+def test_dropout_is_not_blamed_on_roles_and_instructions() -> None:
     class Uninstructed(Dropout):
         card = ModelCard("tiny/text", "1", "own", ("text",), dim=16, normalized=True)
 

@@ -45,7 +45,7 @@ def test_everything_is_embedded_and_can_be_read(store: Store, batch_size: int | 
         assert max(encoder.batches) == batch_size
 
 
-def test_14_11_the_time_that_is_left_knows_what_each_kind_of_item_costs(
+def test_the_time_that_is_left_knows_what_each_kind_of_item_costs(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Texts come first and cost nothing; the pictures that follow are a hundred times dearer."""

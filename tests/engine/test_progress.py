@@ -58,7 +58,7 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     assert capsys.readouterr().out == ""
 
 
-def test_14_11_a_bar_shows_the_time_that_is_left_and_lines_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_shows_the_time_that_is_left_and_lines_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", screen := Terminal())
     monkeypatch.setenv("TERM", "xterm")
     with progress("test/model", 10) as advance:
@@ -68,7 +68,7 @@ def test_14_11_a_bar_shows_the_time_that_is_left_and_lines_above_it(monkeypatch:
     assert "a score\n" in screen.getvalue()
 
 
-def test_14_11_logs_have_the_time(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_logs_have_the_time(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(module, "QUIET_SECONDS", 0.0)
     with progress("test/model", 1000) as advance:
         advance(500, 7200.0)

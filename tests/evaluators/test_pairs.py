@@ -107,8 +107,8 @@ def test_bad_inputs_are_errors() -> None:
         score(images, images * [[[1], [np.nan]]])
 
 
-def test_c8_captions_of_one_direction_tie_whatever_their_lengths() -> None:
-    """C8: strict pairs whose captions differ in length alone scored 11.7 % instead of 0, by rounding."""
+def test_captions_of_one_direction_tie_whatever_their_lengths() -> None:
+    """Strict pairs whose captions differ in length alone scored 11.7 % instead of 0, by rounding."""
     rng = np.random.default_rng(0)
     images = rng.normal(size=(400, 2, 64))
     direction = rng.normal(size=(400, 1, 64))
@@ -116,7 +116,7 @@ def test_c8_captions_of_one_direction_tie_whatever_their_lengths() -> None:
     assert score(images, texts, strict=True, metric="text_acc").value == 0
 
 
-def test_b5_pair_scores_are_added_or_stand_alone() -> None:
+def test_pair_scores_are_added_or_stand_alone() -> None:
     """A model that reads image and text together (BLIP's matching head, a re-ranker) is a scorer of pairs."""
     truth = Matches(np.array([[0], [1]]), np.array([[0, 1], [2, 3]]))
     vectors = {"image": np.array(turned(0, 0)), "text": np.array(turned(10, 40, 10, 40))}
@@ -134,7 +134,7 @@ def test_b5_pair_scores_are_added_or_stand_alone() -> None:
     assert scored == {"cosine": [1, 1], "added": [1, 0], "alone": [0, 0]}
 
 
-def test_b5_late_interaction_scores_pairs_by_maxsim() -> None:
+def test_late_interaction_scores_pairs_by_maxsim() -> None:
     truth = Matches(np.array([[0]]), np.array([[0, 1]]))
     image = [np.array(turned(0, 90), np.float32)]
     texts = [np.array(turned(2, 88), np.float32), np.array(turned(45, 45, 45), np.float32)]

@@ -203,7 +203,7 @@ def test_the_iteration_limit_is_counted_and_not_shouted() -> None:
 # ── odd and bad inputs ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_14_12_many_classes_of_one_item_raise_no_warning_of_scikit_learn() -> None:
+def test_many_classes_of_one_item_raise_no_warning_of_scikit_learn() -> None:
     truth, vectors = clouds(classes=30, dim=16, train=1, test=2, noise=0.1)
     assert evaluate(truth, vectors, {"shots": 4, "runs": 2, "seed": 0, "max_iter": 50}).value > 0.5
 

@@ -168,7 +168,7 @@ def test_a_cutoff_below_the_usual_depth_of_a_ranking_is_trec_evals() -> None:
 @pytest.mark.slow
 @settings(max_examples=30)
 @given(seed=st.integers(0, 2**32))
-def test_a1_positives_outside_the_corpus_are_trec_evals(seed: int) -> None:
+def test_positives_outside_the_corpus_are_trec_evals(seed: int) -> None:
     """Judged documents that the corpus lacks: in the ideal gain and recall's denominator, never in the ranking."""
     queries, documents, ids, grades = random_case(seed)
     rng = np.random.default_rng(seed)
@@ -196,7 +196,7 @@ def test_a1_positives_outside_the_corpus_are_trec_evals(seed: int) -> None:
     np.testing.assert_allclose(scores.outcomes["ndcg_at_10"], wanted, atol=1e-9)
 
 
-def test_a1_a_perfect_model_with_one_of_ten_positives_in_reach() -> None:
+def test_a_perfect_model_with_one_of_ten_positives_in_reach() -> None:
     truth = Qrels(np.array([0]), np.array([0]), np.array([1]), outside=np.ones((1, 9), np.int64))
     eye = np.eye(2, dtype=np.float32)
     scores = retrieval.evaluate(truth, {"query": eye[:1], "document": eye}, {})

@@ -252,7 +252,7 @@ def test_a_plan_shows_the_price_and_needs_no_key(server: FakeProvider, monkeypat
     def plan(name: str, *more: str) -> str:
         return CliRunner().invoke(app, ["plan", "-m", name, "-t", "PocketNameClustering", *more]).stdout
 
-    [found] = json.loads(plan("voyageai/voyage-3.5", "--json"))["models"]
+    [found] = json.loads(plan("voyageai/voyage-3.5", "--format", "json"))["models"]
     assert found["tasks"][-1]["dollars"] == pytest.approx(found["tasks"][-1]["tokens"] * 0.06e-6)
     assert "seconds" not in found["tasks"][0]
     text = plan("Bytedance/Seed1.6-embedding-1215")

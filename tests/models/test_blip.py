@@ -101,7 +101,7 @@ def styled(folder: Path) -> Any:
     return build(LOADERS["blip"], card, Loading(device="cpu"))
 
 
-def test_b5_the_matching_head_scores_as_the_library_does(blip: Path) -> None:
+def test_the_matching_head_scores_as_the_library_does(blip: Path) -> None:
     model = styled(blip)
     reference = transformers.BlipForImageTextRetrieval.from_pretrained(blip).eval()
     with torch.inference_mode():
@@ -116,7 +116,7 @@ def test_b5_the_matching_head_scores_as_the_library_does(blip: Path) -> None:
     assert vector_space(matcher.card) != vector_space(model.card)
 
 
-def test_b5_relation_tasks_of_unibench_add_the_matching_logit(blip: Path, elsewhere: Path) -> None:
+def test_relation_tasks_of_unibench_add_the_matching_logit(blip: Path, elsewhere: Path) -> None:
     """UniBench's seven BLIP models; cosine alone is protocol `native`, and what MIEB has."""
     model = styled(blip)
     task = replace(TASKS["PocketHairPairs"], style=Style("UniBench"), variants={"native": {"style": None}})
@@ -156,7 +156,7 @@ def test_a_blip_without_heads_is_refused(blip: Path, tmp_path: Path) -> None:
         get_model(str(tmp_path), device="cpu")
 
 
-def test_a8_a_blip_for_questions_embeds_with_heads_drawn_by_a_seed(blip: Path, tmp_path: Path) -> None:
+def test_a_blip_for_questions_embeds_with_heads_drawn_by_a_seed(blip: Path, tmp_path: Path) -> None:
     """MIEB's two: published vectors came out of projections that nobody trained."""
     config = transformers.BlipConfig.from_pretrained(blip)
     torch.manual_seed(1)

@@ -61,7 +61,7 @@ ARK = """
 PAPERS = {"MIEB": (MIEB, 50), "UniBench": (UNIBENCH, 60), "MMEB": (MMEB, 7), "ARK": (ARK, 19)}
 
 
-def test_b10_models_without_a_card_say_why() -> None:
+def test_models_without_a_card_say_why() -> None:
     assert set(NO_CARD) == {"xvlm_coco", "xvlm_flickr"}
     with pytest.raises(EmbarkError, match="xvlm_coco has no card: their weights fit"):
         find_card("xvlm_coco")

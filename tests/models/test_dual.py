@@ -354,7 +354,7 @@ def test_cards_are_of_sizes_that_their_names_say() -> None:
         assert card.options.get("tokens", card.context) == card.context
 
 
-def test_b6_a_style_changes_pixels_and_keys_of_pictures_alone(folders: dict[str, Path]) -> None:
+def test_a_style_changes_pixels_and_keys_of_pictures_alone(folders: dict[str, Path]) -> None:
     card = ModelCard("tiny/siglip", "main", "dual", ("text", "image", "video"), source=str(folders["siglip"]))
     model = load(card, Loading(device="cpu"))
     style = Style("UniBench")
@@ -398,7 +398,7 @@ def test_unibench_shows_its_pixels_to_a_folder_as_to_a_card(
     assert render_item(models[family], item("a dog"), "item", None, style).mode == ""
 
 
-def test_b2_a_checkpoint_with_code_of_its_own_runs_it_after_consent(
+def test_a_checkpoint_with_code_of_its_own_runs_it_after_consent(
     folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """EVA-CLIP-18B: the methods of CLIP in a class of its own, no preprocessing beside it."""

@@ -118,7 +118,7 @@ def chat(content: str, answer: bool = True) -> str:
     return f"{turns}<|im_start|>assistant\n" if answer else turns
 
 
-def test_b3_an_answer_to_a_style_caps_pictures_and_texts(folder: Path) -> None:
+def test_an_answer_to_a_style_caps_pictures_and_texts(folder: Path) -> None:
     """Nemotron omni in MMEB-V3: smaller pictures and shorter texts than its card has, and the row's instruction."""
     answer = {**cards.NEMOTRON_MMEB["MMEB-V3"], "pixels": (64, 256), "context": 40}
     model = spoken(folder, cards.NEMOTRON, styles={"MMEB-V3": answer}, context=4096)

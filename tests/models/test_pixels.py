@@ -123,7 +123,7 @@ def test_stacks_take_arrays_and_tensors() -> None:
 
 
 @pytest.mark.parametrize("image", PICTURES[9:], ids=lambda image: f"{image.size}-{image.mode}")
-def test_b6_unibenchs_pixels(image: Image.Image) -> None:
+def test_unibenchs_pixels_are_those_of_its_transforms(image: Image.Image) -> None:
     """Resize(17, bicubic), CenterCrop(17), ToTensor, Normalize of torchvision, written out; SigLIP and CLIPA have other
     pixels, which protocol `native` shows them.
     """
@@ -138,7 +138,7 @@ def test_b6_unibenchs_pixels(image: Image.Image) -> None:
     assert np.allclose(openai_pixels(image, side), expected, atol=1e-6)
 
 
-def test_b6_pictures_of_a_style_and_others_share_a_batch() -> None:
+def test_pictures_of_a_style_and_others_share_a_batch() -> None:
     look = image_preprocessor(processor("siglip", size=SQUARE))
     assert isinstance(look, BytePreprocessor)
     image = picture(4, (30, 21))

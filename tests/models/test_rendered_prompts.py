@@ -247,7 +247,7 @@ def key_of(encoder: Unloaded, task: Task, role: str, item: Item) -> bytes:
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: f"{line.task}-{line.model}-{line.role}-{line.media or 'text'}")
-def test_b4_models_see_what_the_papers_gave_them(line: Line) -> None:
+def test_models_see_what_the_papers_gave_them(line: Line) -> None:
     task = TASKS[line.task]
     item = item_of(line.media, line.text)
     assert line.source
@@ -256,27 +256,27 @@ def test_b4_models_see_what_the_papers_gave_them(line: Line) -> None:
     assert "".join(part.text if isinstance(part, Text) else f"[{part.kind}]" for part in parts) == line.seen
 
 
-def test_b3_instructions_of_directions_reach_the_omni_embedder() -> None:
+def test_instructions_of_directions_reach_the_omni_embedder() -> None:
     """With equal queries, the diagnostic of OmniSET could not show any effect of the instruction."""
     tasks = [TASKS[f"OmniSET/{name}"] for name in ("T2V", "T2A", "T2I")]
     assert len({planned(task, NEMOTRON, "query", item_of("", "a dog")).parts for task in tasks}) == 3
 
 
-def test_b4_every_row_of_mmeb_states_both_sides() -> None:
+def test_every_row_of_mmeb_states_both_sides() -> None:
     rows = [task for task in TASKS.values() if task.family == "MMEB-V3"]
     assert all(row.style is not None and {"query", "document"} <= row.style.templates.keys() for row in rows)
     assert {row.style.frames for row in rows if row.style} == {8, None}
     assert all(row.style.frames == row.options.get("frames") for row in rows if row.style)
 
 
-def test_b4_screens_stand_where_the_text_has_them() -> None:
+def test_screens_stand_where_the_text_has_them() -> None:
     """The GUI rows' texts have their pictures inside: src/data/eval_dataset/gui_dataset.py@1e402c4."""
     screens = Item((Text("state 1: "), Media("image", (b"1",)), Text(" then "), Media("image", (b"2",))))
     task = TASKS["MMEB/GAE-guiact-q2t"]
     assert sketch(card(V2), screens, "document", None, task.style) == "state 1: [image] then [image]"
 
 
-def test_b3_the_omni_embedder_has_the_papers_limits() -> None:
+def test_the_omni_embedder_has_the_papers_limits() -> None:
     answer = card(NEMOTRON).styles["MMEB-V3"]
     assert (answer["pixels"][1], answer["context"]) == (64 * 28 * 28, 2048)
     task = TASKS["MMEB/OK-VQA"]
@@ -287,7 +287,7 @@ def test_b3_the_omni_embedder_has_the_papers_limits() -> None:
     assert native.parts[0] == Text(f"{CHAT}query: What is it?")
 
 
-def test_b4_films_have_the_rows_frames_and_not_the_cards() -> None:
+def test_films_have_the_rows_frames_and_not_the_cards() -> None:
     task = TASKS["MMEB/K700"]
     assert card(QWEN3).frames == 64
     assert planned(task, QWEN3, "query", item_of("video", "")).frames == 8
@@ -320,7 +320,7 @@ def test_a_style_is_part_of_a_rows_fingerprint() -> None:
     assert paper != native
 
 
-def test_b6_no_card_answers_unibench_for_its_name() -> None:
+def test_no_card_answers_unibench_for_its_name() -> None:
     """Loaders do, by the checkpoint: a folder without a card gets the same pixels."""
     assert [row.name for row in MODELS.values() if "UniBench" in row.styles] == []
     rows = [task for task in TASKS.values() if task.family == "UniBench"]

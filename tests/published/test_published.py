@@ -156,7 +156,7 @@ def test_tables_and_their_cells() -> None:
     assert [erratum.id for erratum in published.errata_of(cell)] == ["mmeb-wave-audio-retrieval"]
 
 
-def test_a3_published_scores_on_hateful_memes_are_of_the_corpus_with_duplicates() -> None:
+def test_published_scores_on_hateful_memes_are_of_the_corpus_with_duplicates() -> None:
     scores = [r for r in published.results("MIEB(eng)") if r.task.startswith("HatefulMemes")]
     for name in ("HatefulMemesI2TRetrieval", "HatefulMemesT2IRetrieval"):
         row = TASKS[name]
@@ -168,7 +168,7 @@ def test_a3_published_scores_on_hateful_memes_are_of_the_corpus_with_duplicates(
         assert not any(published.comparable(result, today) for result in scores if result.task == name)
 
 
-def test_a6_published_scores_on_sop_are_of_other_data() -> None:
+def test_published_scores_on_sop_are_of_other_data() -> None:
     scores = [result for result in published.results("MIEB(eng)") if result.task == "SOPI2IRetrieval"]
     row = TASKS["SOPI2IRetrieval"]
     assert scores

@@ -32,7 +32,7 @@ def test_check_prints_a_line_a_table_and_the_sum() -> None:
 
 @pytest.mark.slow
 def test_check_as_json() -> None:
-    found = json.loads(said("check", "--json"))
+    found = json.loads(said("check", "--format", "json"))
     assert all(table["unexplained"] == [] for table in found["tables"])
     assert found["MIEB-lite"]["models"] == 38
 
@@ -65,15 +65,16 @@ def test_an_unexplained_cell_is_named_and_fails(altered: None) -> None:
 
 def test_list_show_and_errata() -> None:
     assert "MIEB Table 22" in said("list")
-    assert {about["family"] for about in json.loads(said("list", "--family", "ARK", "--json")).values()} == {"ARK"}
+    listed = json.loads(said("list", "--family", "ARK", "--format", "json"))
+    assert {about["family"] for about in listed.values()} == {"ARK"}
     shown = said("show", "MMEB-V3 Table 8", "-m", "tsinghua-ee/WAVE-7B")
     assert any("A-RET" in line and line.endswith("mmeb-wave-audio-retrieval") for line in shown.splitlines())
-    cells = json.loads(said("show", "MIEB results", "-m", "QuanSun/EVA02-CLIP-B-16", "--json"))["cells"]
+    cells = json.loads(said("show", "MIEB results", "-m", "QuanSun/EVA02-CLIP-B-16", "--format", "json"))["cells"]
     assert [c["name"] for c in cells if "mieb-collapsed-probe" in c["errata"]] == [
         "Birdsnap", "Country211", "Imagenet1k", "SUN397", "StanfordCars",
     ]  # fmt: skip
     assert "mieb-collapsed-probe" in said("errata", "--family", "MIEB")
-    assert len(json.loads(said("errata", "--json"))) == 30
+    assert len(json.loads(said("errata", "--format", "json"))) == 30
 
 
 @pytest.mark.parametrize(

@@ -247,7 +247,7 @@ def aggregate_frame(folder: Path, rows: list[tuple[str, str, float]], name: str 
     return path
 
 
-def test_b7_unibenchs_frames_are_read_by_item_and_as_aggregates(tmp_path: Path) -> None:
+def test_unibenchs_frames_are_read_by_item_and_as_aggregates(tmp_path: Path) -> None:
     aggregate_frame(
         tmp_path,
         [("clip_vitB32", "cifar10", 0.9), ("clip_vitB32", "winoground", 0.0875), ("own_model", "cifar10", 0.1),
@@ -271,7 +271,7 @@ def test_b7_unibenchs_frames_are_read_by_item_and_as_aggregates(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["aggregate.f", "renamed.parquet", "some.feather"])
-def test_b7_one_frame_alone_with_the_kinds_of_task_that_newer_versions_name(name: str, tmp_path: Path) -> None:
+def test_one_frame_alone_with_the_kinds_of_task_that_newer_versions_name(name: str, tmp_path: Path) -> None:
     kinds = ["zeroshot_classification", "vqa_multiple_choice", "relation_classification"]
     scores = [("clip_vitB32", "dtd", 0.4), ("clip_vitB32", "cifar10", 0.2), ("clip_vitB32", "coco_order", 0.3)]
     path = aggregate_frame(tmp_path, scores, name, task_name=kinds)
@@ -283,7 +283,7 @@ def test_b7_one_frame_alone_with_the_kinds_of_task_that_newer_versions_name(name
 
 
 @pytest.mark.parametrize("name", ["aggregate.f", "aggregate.parquet"])
-def test_b7_a_benchmark_without_a_score_leaves_the_others(tmp_path: Path, name: str) -> None:
+def test_a_benchmark_without_a_score_leaves_the_others(tmp_path: Path, name: str) -> None:
     """UniBench's frames have NaN where a model was not run."""
     path = aggregate_frame(tmp_path, [("clip_vitB32", "dtd", 0.4), ("clip_vitB32", "mnist", float("nan"))], name)
     read = read_unibench(path, TASKS)
@@ -291,7 +291,7 @@ def test_b7_a_benchmark_without_a_score_leaves_the_others(tmp_path: Path, name: 
     assert read.refused == {}
 
 
-def test_b7_what_is_no_frame_of_unibenchs_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_frame_of_unibenchs_is_refused(tmp_path: Path) -> None:
     import pandas as pd
 
     percent = aggregate_frame(tmp_path, [("clip_vitB32", "dtd", 41.5)])
@@ -306,7 +306,7 @@ def test_b7_what_is_no_frame_of_unibenchs_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [("unibench",), ()], ids=["named", "guessed"])
-def test_b7_all_models_of_unibench_are_compared_from_its_aggregate(
+def test_all_models_of_unibench_are_compared_from_its_aggregate(
     words: tuple[str, ...], tmp_path: Path, elsewhere: Path
 ) -> None:
     """Scaling, correlations, a distilled set, a board and recommendations over a frame of the paper's size."""
@@ -371,7 +371,7 @@ def test_mmebs_files_need_a_model_and_a_known_protocol(tmp_path: Path, elsewhere
     made = invoke("import", "mmeb", folder, "-m", "org/model", "--protocol", "paper")
     assert "2 results of 1 model" in made.stdout
     assert "left out: image/Elsewhere_score.json: no task is named MMEB/Elsewhere" in made.stderr
-    guessed = invoke("import", "-m", "org/model", folder, "--protocol", "paper", "--json")
+    guessed = invoke("import", "-m", "org/model", folder, "--protocol", "paper", "--format", "json")
     assert len(json.loads(guessed.stdout)["rows"]) == 2
 
 
@@ -404,7 +404,7 @@ def exported(tiny: embark.Encoder, tmp_path: Path, elsewhere: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["out", "out/results"])
-def test_14_18_an_export_is_where_mteb_looks_and_tells_the_line_that_loads_it(
+def test_an_export_is_where_mteb_looks_and_tells_the_line_that_loads_it(
     tiny: embark.Encoder, tmp_path: Path, name: str
 ) -> None:
     embark.evaluate(tiny, "PocketFlagZeroShot", show_progress=False)

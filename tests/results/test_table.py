@@ -88,7 +88,7 @@ def test_a_narrow_terminal_gets_fewer_columns_and_then_several_tables(table: Tab
     assert [row.cells[1] for row in pieces[1].rows] == [row.cells[4] for row in table.rows]
 
 
-def test_14_17_tables_fit_without_breaking_names(table: Table) -> None:
+def test_tables_fit_without_breaking_names(table: Table) -> None:
     pieces = table.fitted(20)  # too narrow for a name and a score
     assert [piece.columns for piece in pieces] == [("one",), ("two",)]
     lines = [str(line) for piece in pieces for line in piece.lines()]
@@ -104,7 +104,7 @@ def test_14_17_tables_fit_without_breaking_names(table: Table) -> None:
     assert wide.fitted(40)[0].columns == ("openai/clip-vit-base-patch32", "google/siglip-base", "difference", "verdict")
 
 
-def test_14_17_columns_by_choice_and_the_best_in_bold(table: Table) -> None:
+def test_columns_by_choice_and_the_best_in_bold(table: Table) -> None:
     chosen = table.only(["two", "ta*", "one"])
     assert chosen.columns == ("two", "task", "one")
     assert r"$\mathbf{90.0} \pm 5.0$ (a) & Flags & $33.3 \pm 5.0$ \\" in chosen.format("latex").splitlines()
@@ -114,7 +114,7 @@ def test_14_17_columns_by_choice_and_the_best_in_bold(table: Table) -> None:
 
 
 @pytest.mark.parametrize("style", ["csv", "markdown", "latex", "json"])
-def test_14_17_exported_notes_have_no_advice_on_the_command_line(style: str) -> None:
+def test_exported_notes_have_no_advice_on_the_command_line(style: str) -> None:
     marks = ("in part not zero-shot (--zero-shot-only leaves them out)",)
     rows = (Row(("a", Score(0.5, 0.4, 0.6, marks=marks))),)
     notes = (

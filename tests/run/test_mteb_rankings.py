@@ -128,7 +128,7 @@ def scores_of_mteb(folder: Path, direction: str) -> dict[str, float]:
     ("name", "repeats"),
     [("SketchyI2IRetrieval", (6, 2)), ("ImageCoDeT2IRetrieval", (1, 9)), ("WebQAT2TRetrieval", (1, 1))],
 )
-def test_a22_scores_are_those_of_mtebs_own_classes(
+def test_scores_are_those_of_mtebs_own_classes(
     hub: FakeHub, tmp_path: Path, name: str, repeats: tuple[int, int]
 ) -> None:
     pytest.importorskip("mteb")

@@ -49,7 +49,7 @@ def spoil(encoder: embark.Encoder, text: str) -> None:
 # ── tasks without a score ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_14_04_skipped_tasks_are_shown_with_the_table(tiny: embark.Encoder, pictures: Pictures) -> None:
+def test_skipped_tasks_are_shown_with_the_table(tiny: embark.Encoder, pictures: Pictures) -> None:
     old = folder_task(pictures("Old"))
     Image.new("RGB", (9, 9)).save(Path(old[0].source.id) / "red.png")
     run = evaluate(tiny, old + folder_task(pictures("Good")), show_progress=False)
@@ -60,14 +60,14 @@ def test_14_04_skipped_tasks_are_shown_with_the_table(tiny: embark.Encoder, pict
     assert run._repr_html_().count("failed: OldRetrieval") == 1
 
 
-def test_14_04_no_result_at_all_is_raised(tiny: embark.Encoder, pictures: Pictures) -> None:
+def test_no_result_at_all_is_raised(tiny: embark.Encoder, pictures: Pictures) -> None:
     old = folder_task(pictures("Old"))
     Image.new("RGB", (9, 9)).save(Path(old[0].source.id) / "red.png")
     with pytest.raises(NothingScored, match="failed: OldRetrieval, OldZeroShot for test/tiny: The folder "):
         evaluate(tiny, old, show_progress=False)
 
 
-def test_14_04_what_is_not_applicable_is_shown_too(reader_of_colours: embark.Encoder, pictures: Pictures) -> None:
+def test_what_is_not_applicable_is_shown_too(reader_of_colours: embark.Encoder, pictures: Pictures) -> None:
     run = evaluate(reader_of_colours, folder_task(pictures()), show_progress=False)
     note = "not applicable: PagesRetrieval, PagesZeroShot for test/reader: the model takes no image"
     assert str(run).splitlines()[-1] == note
@@ -78,7 +78,7 @@ def test_14_04_what_is_not_applicable_is_shown_too(reader_of_colours: embark.Enc
 
 
 @pytest.mark.parametrize("turn", [1, -1])
-def test_14_05_one_zero_vector_costs_the_tasks_that_need_it_in_any_order(
+def test_one_zero_vector_costs_the_tasks_that_need_it_in_any_order(
     tiny: embark.Encoder, pictures: Pictures, turn: int
 ) -> None:
     spoil(tiny, "no page")
@@ -92,7 +92,7 @@ def test_14_05_one_zero_vector_costs_the_tasks_that_need_it_in_any_order(
 
 
 @pytest.mark.parametrize("turn", [1, -1])
-def test_14_05_an_item_that_a_model_fails_on_costs_the_tasks_that_need_it_in_any_order(
+def test_an_item_that_a_model_fails_on_costs_the_tasks_that_need_it_in_any_order(
     tiny: embark.Encoder, pictures: Pictures, turn: int
 ) -> None:
     forward = tiny.embed
@@ -109,7 +109,7 @@ def test_14_05_an_item_that_a_model_fails_on_costs_the_tasks_that_need_it_in_any
     assert {result.task for result in run.results} == {"GoodRetrieval", "GoodZeroShot"}
 
 
-def test_14_05_an_item_is_named_by_its_file(tiny: embark.Encoder, pictures: Pictures, tmp_path: Path) -> None:
+def test_an_item_is_named_by_its_file(tiny: embark.Encoder, pictures: Pictures, tmp_path: Path) -> None:
     pictures()
     (tmp_path / "tasks.toml").write_text(TOML)
     forward = tiny.embed
@@ -125,7 +125,7 @@ def test_14_05_an_item_is_named_by_its_file(tiny: embark.Encoder, pictures: Pict
 # ── reuse and times ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_14_06_reuse_is_told_of_what_was_planned_together(tiny: embark.Encoder, pictures: Pictures) -> None:
+def test_reuse_is_told_of_what_was_planned_together(tiny: embark.Encoder, pictures: Pictures) -> None:
     retrieval, zeroshot = folder_task(pictures())
     whole = evaluate(tiny, [retrieval, zeroshot], show_progress=False)
     told = "The tasks use 12 items, 9 of them distinct: each is embedded once and serves 1.33 times."
@@ -137,14 +137,14 @@ def test_14_06_reuse_is_told_of_what_was_planned_together(tiny: embark.Encoder, 
     assert not any("distinct" in sentence for sentence in again.summary())
 
 
-def test_14_06_reuse_counts_scored_tasks_alone(tiny: embark.Encoder, pictures: Pictures) -> None:
+def test_reuse_counts_scored_tasks_alone(tiny: embark.Encoder, pictures: Pictures) -> None:
     spoil(tiny, "no page")
     run = evaluate(tiny, folder_task(pictures("Pages", TABLE)), show_progress=False)
     assert [result.task for result in run.results] == ["PagesZeroShot"]
     assert (run.items, run.unique) == (6, 6)
 
 
-def test_14_06_scoring_again_keeps_the_times_of_embedding(tiny: embark.Encoder, pictures: Pictures) -> None:
+def test_scoring_again_keeps_the_times_of_embedding(tiny: embark.Encoder, pictures: Pictures) -> None:
     tasks = folder_task(pictures())
     first = evaluate(tiny, tasks, show_progress=False)
     again = evaluate(tiny, tasks, rescore=True, show_progress=False)
@@ -158,7 +158,7 @@ def test_14_06_scoring_again_keeps_the_times_of_embedding(tiny: embark.Encoder, 
 # ── samples ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_14_11_a_limit_scores_a_marked_sample_apart_from_the_full_score(
+def test_a_limit_scores_a_marked_sample_apart_from_the_full_score(
     tiny: embark.Encoder, pictures: Pictures
 ) -> None:
     tasks = folder_task(pictures())
@@ -176,7 +176,7 @@ def test_14_11_a_limit_scores_a_marked_sample_apart_from_the_full_score(
     assert evaluate(tiny, tasks, limit=2, show_progress=False).computed == 0
 
 
-def test_14_11_samples_are_on_no_board(tiny: embark.Encoder, pictures: Pictures) -> None:
+def test_samples_are_on_no_board(tiny: embark.Encoder, pictures: Pictures) -> None:
     evaluate(tiny, [*folder_task(pictures()), "PocketFlagZeroShot"], limit=2, show_progress=False)
     assert embark.load_results(published=False).results == ()
     with pytest.raises(embark.EmbarkError):
@@ -186,7 +186,7 @@ def test_14_11_samples_are_on_no_board(tiny: embark.Encoder, pictures: Pictures)
 
 
 @pytest.mark.slow
-def test_14_11_every_kind_of_task_has_samples(tmp_path: Path, pocket_vectors: Path) -> None:
+def test_every_kind_of_task_has_samples(tmp_path: Path, pocket_vectors: Path) -> None:
     """A sample of the same vectors, always the same and part of a larger one."""
     home = shutil.copytree(pocket_vectors, tmp_path / "home")
     settings = embark.load_settings(home, tmp_path / "results")
@@ -203,20 +203,20 @@ def test_14_11_every_kind_of_task_has_samples(tmp_path: Path, pocket_vectors: Pa
         assert result.records[0].counts["sampled from"] == other.records[0].counts["sampled from"] > limit
 
 
-def test_14_11_a_limit_beyond_the_data_is_no_sample(tiny: embark.Encoder, pictures: Pictures) -> None:
+def test_a_limit_beyond_the_data_is_no_sample(tiny: embark.Encoder, pictures: Pictures) -> None:
     run = evaluate(tiny, folder_task(pictures()), limit=1000, show_progress=False)
     assert "all items (limit 1,000), kept apart from full scores" in str(run)
     assert all(result.sampled for result in run.results)
     assert not [note for note in run.notes if note.startswith("Own data")]  # a sample tells no size
 
 
-def test_14_11_what_a_small_sample_cannot_tell_a_larger_may(tiny: embark.Encoder, elsewhere: Path) -> None:
+def test_what_a_small_sample_cannot_tell_a_larger_may(tiny: embark.Encoder, elsewhere: Path) -> None:
     with pytest.raises(NothingScored, match=r"needs at least 2 pairs; there are 1\. Of a larger sample"):
         evaluate(tiny, "PocketNameSTS", limit=1, show_progress=False)
 
 
 @pytest.mark.slow
-def test_14_04_one_log_has_every_skipped_task_once(elsewhere: Path) -> None:
+def test_one_log_has_every_skipped_task_once(elsewhere: Path) -> None:
     words = [sys.executable, "-m", "embark", "run", "-m", "embark/random", "-t", "PocketFlagZeroShot"]
     words += ["-t", "PocketNameSTS", "--limit", "1"]
     ran = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
@@ -225,7 +225,7 @@ def test_14_04_one_log_has_every_skipped_task_once(elsewhere: Path) -> None:
     assert apart.stdout.count("failed: PocketNameSTS") == apart.stderr.count("failed: PocketNameSTS") == 1
 
 
-def test_14_11_the_mean_of_small_samples_is_as_uncertain_as_they_are(tmp_path: Path, pocket_vectors: Path) -> None:
+def test_the_mean_of_small_samples_is_as_uncertain_as_they_are(tmp_path: Path, pocket_vectors: Path) -> None:
     """Of one item there is no spread: its task would add nothing to the interval of the mean."""
     settings = embark.load_settings(shutil.copytree(pocket_vectors, tmp_path / "home"), tmp_path / "results")
     tasks = ["PocketFlagZeroShot", "PocketOmni", "PocketClockReading"]
@@ -238,7 +238,7 @@ def test_14_11_the_mean_of_small_samples_is_as_uncertain_as_they_are(tmp_path: P
     assert (mean.low, mean.high) == pytest.approx((score.low, score.high))
 
 
-def test_14_11_a_sample_has_at_least_one_item(tiny: embark.Encoder, pictures: Pictures) -> None:
+def test_a_sample_has_at_least_one_item(tiny: embark.Encoder, pictures: Pictures) -> None:
     with pytest.raises(embark.EmbarkError, match="A sample has at least 1 item, and whole ones, not 0"):
         evaluate(tiny, folder_task(pictures()), limit=0)
     with pytest.raises(embark.EmbarkError, match=r"whole ones, not 2\.5"):
@@ -248,7 +248,7 @@ def test_14_11_a_sample_has_at_least_one_item(tiny: embark.Encoder, pictures: Pi
 # ── progress ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_14_11_scores_are_printed_as_they_come(
+def test_scores_are_printed_as_they_come(
     tiny: embark.Encoder,
     pictures: Pictures,
     monkeypatch: pytest.MonkeyPatch,
@@ -265,7 +265,7 @@ def test_14_11_scores_are_printed_as_they_come(
     assert {line.split(": ")[2].split()[0] for line in lines[2:]} == {"PagesRetrieval", "PagesZeroShot"}  # in any order
 
 
-def test_14_11_a_short_run_prints_no_scores(
+def test_a_short_run_prints_no_scores(
     tiny: embark.Encoder, pictures: Pictures, capsys: pytest.CaptureFixture[str]
 ) -> None:
     evaluate(tiny, folder_task(pictures()))

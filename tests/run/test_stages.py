@@ -184,7 +184,7 @@ def test_all_stages_together(retrieval: Task, captioner: Generator, judge: Reran
     assert result.model == "test/blind + test/writer + test/captioner + test/judge"
 
 
-def test_b2_prompts_are_sent_as_given_and_results_carry_their_hash(
+def test_prompts_are_sent_as_given_and_results_carry_their_hash(
     tiny: embark.Encoder, pictures: Pictures, tmp_path: Path
 ) -> None:
     heard = Counted(describe)
@@ -202,7 +202,7 @@ def test_b2_prompts_are_sent_as_given_and_results_carry_their_hash(
     assert runs[1].fingerprint == runs[2].fingerprint != runs[0].fingerprint
 
 
-def test_b2_prompts_that_cannot_be_sent_are_errors(tmp_path: Path) -> None:
+def test_prompts_that_cannot_be_sent_are_errors(tmp_path: Path) -> None:
     with pytest.raises(EmbarkError, match="no stage with a prompt named 'captoin'"):
         Stages(caption="a/b", prompts={"captoin": "Describe it."})
     with pytest.raises(
@@ -219,7 +219,7 @@ def test_b2_prompts_that_cannot_be_sent_are_errors(tmp_path: Path) -> None:
     assert result.exit_code == 2
 
 
-def test_b2_captions_of_ark_stand_beside_the_published_ones(tiny: embark.Encoder, pictures: Pictures) -> None:
+def test_captions_of_ark_stand_beside_the_published_ones(tiny: embark.Encoder, pictures: Pictures) -> None:
     """Own runs carry the published table's protocol, and a footnote says whose prompts they had."""
     captioner = generator(describe, modalities=("image",), name="test/captioner", revision="1")
     ark = TASKS["ARK/Biology"]
@@ -240,7 +240,7 @@ def test_b2_captions_of_ark_stand_beside_the_published_ones(tiny: embark.Encoder
     assert any("not the published one" in note for note in board.tasks_table().notes)
 
 
-def test_b5_a_reranker_scores_pairs_of_images_and_texts(blind: embark.Encoder) -> None:
+def test_a_reranker_scores_pairs_of_images_and_texts(blind: embark.Encoder) -> None:
     """A cross score is a scorer of pairs: it stands in place of the vectors' similarity."""
     knows = reranker(
         Counted(lambda pairs: [len(str(text)) if isinstance(text, str) else 0 for text, _ in pairs]),

@@ -58,6 +58,15 @@ def test_damage_is_listed_mended_and_gone(settings: Settings) -> None:
     assert holds(Store(settings.store).space("cd"), [*range(49), *range(50, 60)])
 
 
+def test_a_folder_of_format_1_is_named_and_ignored(settings: Settings) -> None:
+    folder = settings.store / "ab" / "20260101T000000-1-5c06fbcf"
+    folder.mkdir()
+    (folder / "head.json").write_text("{}")
+    health = embark.check_store(settings)
+    assert f"{folder} has vectors in a format that embark does not read: delete this folder." in health.notes
+    assert (health.damage, sum(space.vectors for space in health.spaces)) == ((), 63)
+
+
 def test_leftovers_are_deleted(settings: Settings) -> None:
     part = settings.store / "ab" / "1.vectors.part"
     part.write_bytes(b"x" * 1234)

@@ -35,7 +35,7 @@ def said(*words: str | Path) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".npy"])
-def test_14_16_exported_vectors_are_scored_without_a_model(ending: str, run: embark.Run, tmp_path: Path) -> None:
+def test_exported_vectors_are_scored_without_a_model(ending: str, run: embark.Run, tmp_path: Path) -> None:
     file = tmp_path / f"clocks{ending}"
     written = embark.export_vectors(MODEL, TASK, file)
     again = embark.import_vectors(file, TASK)
@@ -49,7 +49,7 @@ def test_14_16_exported_vectors_are_scored_without_a_model(ending: str, run: emb
     assert sum(written.sides.values()) == len(pq.read_table(file)) if ending == ".parquet" else len(np.load(file))
 
 
-def test_14_16_a_file_tells_whose_vectors_it_has(run: embark.Run, tmp_path: Path) -> None:
+def test_a_file_tells_whose_vectors_it_has(run: embark.Run, tmp_path: Path) -> None:
     embark.export_vectors(MODEL, TASK, tmp_path / "clocks.parquet")
     table = pq.read_table(tmp_path / "clocks.parquet")
     assert table.column_names == ["split", "subset", "side", "id", "content", "vector"]
@@ -63,7 +63,7 @@ def test_14_16_a_file_tells_whose_vectors_it_has(run: embark.Run, tmp_path: Path
         embark.export_vectors(MODEL, TASK, tmp_path / "clocks.csv")
 
 
-def test_14_16_ids_come_in_many_forms(run: embark.Run, tmp_path: Path) -> None:
+def test_ids_come_in_many_forms(run: embark.Run, tmp_path: Path) -> None:
     embark.export_vectors(MODEL, TASK, tmp_path / "v.npy")
     matrix = np.load(tmp_path / "v.npy")
     rows = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -86,7 +86,7 @@ def test_14_16_ids_come_in_many_forms(run: embark.Run, tmp_path: Path) -> None:
     )
 
 
-def test_14_16_what_does_not_fit_is_named(run: embark.Run, tmp_path: Path) -> None:
+def test_what_does_not_fit_is_named(run: embark.Run, tmp_path: Path) -> None:
     embark.export_vectors(MODEL, TASK, tmp_path / "v.npy")
     matrix = np.load(tmp_path / "v.npy")
     rows = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -118,12 +118,12 @@ def test_14_16_what_does_not_fit_is_named(run: embark.Run, tmp_path: Path) -> No
     refused("has no column vector", tmp_path / "bare.parquet", None)
 
 
-def test_14_16_equal_ids_on_two_sides_need_a_column() -> None:
+def test_equal_ids_on_two_sides_need_a_column() -> None:
     with pytest.raises(EmbarkError, match="add a column side"):
         embark.import_vectors(np.eye(4), "PocketNameToImage", ids=["1F600", "b", "c", "d"], name="me/array")
 
 
-def test_14_16_the_commands(run: embark.Run, tmp_path: Path) -> None:
+def test_commands_export_and_import_vectors(run: embark.Run, tmp_path: Path) -> None:
     file = tmp_path / "clocks.parquet"
     assert f"of dimension 256 to {file} (" in said("export", "-m", MODEL, "-t", TASK, file)[0]
     out, notes = said("import", file, "-t", TASK, "--as", "me/mine", "--format", "json")
@@ -131,7 +131,7 @@ def test_14_16_the_commands(run: embark.Run, tmp_path: Path) -> None:
     assert "kept as me/mine, revision sha256-" in notes
 
 
-def test_14_16_vectors_that_no_model_may_return_are_refused_by_name(run: embark.Run, tmp_path: Path) -> None:
+def test_vectors_that_no_model_may_return_are_refused_by_name(run: embark.Run, tmp_path: Path) -> None:
     embark.export_vectors(MODEL, TASK, tmp_path / "v.parquet")
     table = pq.read_table(tmp_path / "v.parquet")
     first = table["id"][0].as_py()
@@ -147,7 +147,7 @@ def test_14_16_vectors_that_no_model_may_return_are_refused_by_name(run: embark.
     assert embark.import_vectors(tmp_path / "twice.parquet", TASK).notes == ()  # equal rows are one
 
 
-def test_14_16_imported_vectors_take_no_built_in_name(run: embark.Run, tmp_path: Path) -> None:
+def test_imported_vectors_take_no_built_in_name(run: embark.Run, tmp_path: Path) -> None:
     embark.export_vectors(MODEL, TASK, tmp_path / "v.parquet")
     with pytest.raises(EmbarkError, match="A built-in model is named embark/random, too"):
         embark.import_vectors(tmp_path / "v.parquet", TASK, name=MODEL)

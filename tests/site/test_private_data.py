@@ -491,7 +491,7 @@ def test_free_hub_data_are_shown_without_a_network(hub: FakeHub, tiny: embark.En
     assert any("/media/" in path for path in written(page.folder))
     assert items(page.folder, task.name)["items"][0]["label"].startswith(CANARY)
     for path in (settings.home / "hub").glob("*/terms-*.json"):
-        path.unlink()  # as an earlier version left it: nobody knows
+        path.unlink()  # nobody knows
     again = embark.export_site(tmp_path / "page", published=False, settings=settings)
     assert not any("/media/" in path for path in written(again.folder))
 

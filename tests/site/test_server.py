@@ -246,7 +246,7 @@ def test_a_run_knows_what_was_predicted_for_it(tmp_path: Path) -> None:
     assert (row["predicted"], row["seconds"]) == (state["predicted"], state["seconds"])
 
 
-def test_c_a_page_shows_no_run_into_another_results_folder(
+def test_a_page_shows_no_run_into_another_results_folder(
     tiny: embark.Encoder, pictures: Any, tmp_path: Path
 ) -> None:
     """Two results folders share a home; the page of one, written or served, shows its own runs alone."""
@@ -271,20 +271,6 @@ def test_c_a_page_shows_no_run_into_another_results_folder(
         assert "secret" not in text
         assert "test/tiny" in text
         assert '"pid"' not in text
-
-
-def test_c_the_state_of_an_older_run_is_known_by_its_results(
-    tiny: embark.Encoder, pictures: Any, tmp_path: Path
-) -> None:
-    """States without a results folder count for the folder that has results of the run."""
-    settings = embark.load_settings(tmp_path / "home", tmp_path / "results")
-    run = embark.evaluate(tiny, embark.folder_task(pictures()), settings=settings, show_progress=False)
-    [path] = (tmp_path / "home" / "runs").glob("*.json")
-    state = json.loads(path.read_text())
-    del state["results"]
-    path.write_text(json.dumps(state))
-    [live] = run_data(run.results, settings)["live"]
-    assert live["id"] == state["id"]
 
 
 def test_a_killed_run_is_not_alive(tmp_path: Path) -> None:

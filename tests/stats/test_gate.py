@@ -51,7 +51,7 @@ def two_models(elsewhere: Path) -> None:
     put("x/new", "PocketCounting", (items[0] < 0.3).astype(float))
 
 
-def test_14_13_worse_is_more_than_chance_and_more_than_the_margin() -> None:
+def test_worse_is_more_than_chance_and_more_than_the_margin() -> None:
     pairs = [pair("A", -0.02, 0.01), pair("B", -0.3, 0.2), pair("C", 0.2, 0.001)]
     level = Tally(1, 1, 1, -0.04, -0.1, 0.02, 0.3)
     assert losses(pairs, level) == ("A: -2.0 points (p = 0.01 after Holm's correction)",)
@@ -63,7 +63,7 @@ def test_14_13_worse_is_more_than_chance_and_more_than_the_margin() -> None:
     assert len(losses(pairs[:1], lower)) == 1  # one task is no mean
 
 
-def test_14_13_the_first_sentence_says_what_the_gate_says() -> None:
+def test_the_first_sentence_says_what_the_gate_says() -> None:
     pairs = (pair("A", -0.1, 0.1), pair("B", -0.1, 0.1))
     worse = Comparison("new", "old", pairs, {}, Tally(0, 2, 0, -0.1, -0.19, -0.01, 0.03), {})
     assert worse.worse() == ("mean of 2 tasks: -10.0 points (p = 0.03)",)
@@ -74,7 +74,7 @@ def test_14_13_the_first_sentence_says_what_the_gate_says() -> None:
     assert level.sentence() == "On 2 tasks, no difference between new and old is more than chance would make."
 
 
-def test_14_13_compare_is_a_gate(two_models: None, tmp_path: Path) -> None:
+def test_compare_is_a_gate(two_models: None, tmp_path: Path) -> None:
     def run(*words: str) -> tuple[int, str, str]:
         done = CliRunner().invoke(app, ["compare", *words])
         return done.exit_code, done.stdout, done.stderr
@@ -101,7 +101,7 @@ def test_14_13_compare_is_a_gate(two_models: None, tmp_path: Path) -> None:
     assert comparison.worse(margin=99) == ()
 
 
-def test_14_13_the_example_workflow_runs_commands_that_exist() -> None:
+def test_the_example_workflow_runs_commands_that_exist() -> None:
     workflow = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))
     steps = workflow["jobs"]["compare"]["steps"]
     commands = [shlex.split(step["run"]) for step in steps if step.get("run", "").startswith("embark ")]

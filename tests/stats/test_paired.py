@@ -37,7 +37,7 @@ def over_tasks(values: Array, observations: list[Observations]) -> tuple[Differe
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shared", [0.0, 0.15])
-def test_c3_equal_totals_are_parted_in_one_case_of_twenty(shared: float) -> None:
+def test_equal_totals_are_parted_in_one_case_of_twenty(shared: float) -> None:
     """Type-I error of the difference of totals; of the same test with tasks as if they were independent; coverage."""
     rng = np.random.default_rng(7)
     same = [Observations.apart(ITEMS)] * TASKS
@@ -58,7 +58,7 @@ def test_c3_equal_totals_are_parted_in_one_case_of_twenty(shared: float) -> None
     assert (naive / replicates > 0.2) == bool(shared)
 
 
-def test_c3_runs_of_one_task_move_it_alone() -> None:
+def test_runs_of_one_task_move_it_alone() -> None:
     """The total's variance is the mean square of independent tasks' where they share nothing but the models."""
     rng = np.random.default_rng(0)
     tasks, alone = [], []

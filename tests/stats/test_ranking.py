@@ -200,7 +200,8 @@ TASKS = [task(at) for at in range(12)]
 
 
 def result(model: str, name: str, score: float, made_by: str = "embark", path: Path | None = None) -> TaskResult:
-    record = Record(model, "1", name, "test", "default", ("eng",), "accuracy", score, (score, score), {}, "p", "e")
+    part = ("test", "default", ("eng",))
+    record = Record(model, "1", name, *part, "accuracy", score, (score, score), {}, "p", "e", statistic="mean")
     return TaskResult(model, "1", name, "1", (record,), score, (score, score), 0.0, path, made_by=made_by)
 
 

@@ -41,7 +41,7 @@ def sts_part(gold: Array, similarity: Array, observations: Observations | None =
     return Part("spearman", "spearman", outcomes, observations or Observations.apart(len(gold)))
 
 
-# ── C1: clusterings over several seeds ───────────────────────────────────────────────────────────────────────────────
+# ── clusterings over several seeds ───────────────────────────────────────────────────────────────────────────────────
 
 
 def clustered(rng: np.random.Generator, label: Array, seed: int) -> Part:
@@ -51,7 +51,7 @@ def clustered(rng: np.random.Generator, label: Array, seed: int) -> Part:
     return Part(scores.statistic, scores.main, scores.outcomes, Observations.apart(len(label)))
 
 
-def test_c1_a_clustering_is_the_mean_over_seeds_and_the_published_fit_stays_beside_it() -> None:
+def test_a_clustering_is_the_mean_over_seeds_and_the_published_fit_stays_beside_it() -> None:
     rng = np.random.default_rng(0)
     label = rng.integers(6, size=200)
     vectors = (2.2 * np.eye(6, 16)[label] + rng.normal(size=(200, 16))).astype(np.float32)
@@ -67,7 +67,7 @@ def test_c1_a_clustering_is_the_mean_over_seeds_and_the_published_fit_stays_besi
 
 
 @pytest.mark.slow
-def test_c1_equal_models_are_not_parted_by_the_seed() -> None:
+def test_equal_models_are_not_parted_by_the_seed() -> None:
     """They were in 38 to 63 % of cases."""
     rng = np.random.default_rng(1)
     parted = 0
@@ -77,10 +77,10 @@ def test_c1_equal_models_are_not_parted_by_the_seed() -> None:
     assert parted <= 5  # two are expected; six or more by chance once in 70
 
 
-# ── C2: the statistic of a record is that of a comparison ────────────────────────────────────────────────────────────
+# ── the statistic of a record is that of a comparison ────────────────────────────────────────────────────────────────
 
 
-def test_c2_equal_probes_are_not_parted_by_their_runs() -> None:
+def test_equal_probes_are_not_parted_by_their_runs() -> None:
     """Type-I errors were 0.15 to 0.59 where the runs were lost on the way."""
     rng = np.random.default_rng(2)
     parted = 0
@@ -94,10 +94,10 @@ def test_c2_equal_probes_are_not_parted_by_their_runs() -> None:
     assert parted <= 20  # ten are expected
 
 
-# ── C3: shared items ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── shared items ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_c3_five_captions_of_a_picture_are_one_item() -> None:
+def test_five_captions_of_a_picture_are_one_item() -> None:
     right = np.repeat((np.arange(100) % 2).astype(float), 5)
     captions = np.arange(500) + 1000
     together = interval([mean_part(right, captions, np.repeat(np.arange(100), 5))])
@@ -105,7 +105,7 @@ def test_c3_five_captions_of_a_picture_are_one_item() -> None:
     assert width(together) > 2 * width(interval([mean_part(right, captions)]))
 
 
-def test_c3_captions_stand_on_their_picture_but_questions_not_on_a_class() -> None:
+def test_captions_stand_on_their_picture_but_questions_not_on_a_class() -> None:
     query = np.arange(100)
     captions = Qrels(query, query // 5, np.ones(100))
     assert partners(captions, query)[1].tolist() == (query // 5).tolist()
@@ -116,7 +116,7 @@ def test_c3_captions_stand_on_their_picture_but_questions_not_on_a_class() -> No
     assert partners(Gold(query, query[::-1], query.astype(float)), query)[0] == "right"
 
 
-def test_c3_pairs_that_share_items_are_less_certain() -> None:
+def test_pairs_that_share_items_are_less_certain() -> None:
     """By the dyadic-robust variance, written out over all pairs of pairs."""
     rng = np.random.default_rng(3)
     left, right = rng.integers(40, size=(2, 150))
@@ -134,7 +134,7 @@ def test_c3_pairs_that_share_items_are_less_certain() -> None:
     assert width(interval([part])) > width(interval([part._replace(observations=Observations.apart(150))]))
 
 
-def test_c3_subsets_of_unequal_size_move_together() -> None:
+def test_subsets_of_unequal_size_move_together() -> None:
     """On a leaderboard ids were lost where subsets had other sizes."""
     rng = np.random.default_rng(4)
     hard = rng.normal(size=300)
@@ -149,7 +149,7 @@ def test_c3_subsets_of_unequal_size_move_together() -> None:
     assert width(interval(shared)) > 1.5 * width(interval(apart))
 
 
-def test_c3_items_are_known_by_content_and_by_id() -> None:
+def test_items_are_known_by_content_and_by_id() -> None:
     numbers = ItemNumbers()
     first = numbers.numbers("data", ["a", "b"], [11, 22])
     assert numbers.numbers("other data", ["x", "y"], [22, 33]).tolist() == [first[1], 2]
@@ -157,7 +157,7 @@ def test_c3_items_are_known_by_content_and_by_id() -> None:
     assert numbers.numbers("data", ["a"], [44]).tolist() == [first[0]]  # the same thing, seen otherwise
 
 
-def test_c3_items_are_numbered_as_one_by_one() -> None:
+def test_items_are_numbered_as_one_by_one() -> None:
     """Whole columns of distinct items get the numbers that a look at each in turn gives them."""
     rng = np.random.default_rng(0)
     for _ in range(200):
@@ -178,7 +178,7 @@ def _one(contents: object, row: int) -> list[int] | None:
 
 
 @pytest.mark.slow
-def test_c3_a_total_over_tasks_that_share_items_is_less_certain(tmp_path: Path) -> None:
+def test_a_total_over_tasks_that_share_items_is_less_certain(tmp_path: Path) -> None:
     names = ["PocketNameToImage", "PocketImageToName"]
     run = embark.evaluate("embark/handmade", names, show_progress=False)
     results = {result.task: result for result in run.results}
@@ -193,11 +193,11 @@ def test_c3_a_total_over_tasks_that_share_items_is_less_certain(tmp_path: Path) 
     assert {"content", "partner", "partner_content"} <= part.outcomes.keys()
 
 
-# ── C4: kinds of tasks ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── kinds of tasks ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.slow
-def test_c4_equal_models_with_talents_for_kinds_of_tasks_are_not_parted() -> None:
+def test_equal_models_with_talents_for_kinds_of_tasks_are_not_parted() -> None:
     """With tasks as independent draws, they were in 39 to 100 % of cases."""
     rng = np.random.default_rng(5)
     kind = np.repeat(np.arange(10), 13)
@@ -212,21 +212,21 @@ def test_c4_equal_models_with_talents_for_kinds_of_tasks_are_not_parted() -> Non
     assert by_task > 20
 
 
-# ── C6: lopsided intervals ───────────────────────────────────────────────────────────────────────────────────────────
+# ── lopsided intervals ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_c6_both_ends_are_shown_where_they_differ() -> None:
+def test_both_ends_are_shown_where_they_differ() -> None:
     assert shown(Score(0.0, 0.0, 0.142)) == "0.0 [0.0, 14.2]"
     assert shown(Score(0.5, 0.4, 0.6)) == "50.0 ± 10.0"
     assert shown(Score(0.5, 0.395, 0.6)) == "50.0 ± 10.2"  # by less than a tenth
     assert shown(Score(0.5, 0.38, 0.6)) == "50.0 [38.0, 60.0]"
 
 
-# ── C7: chance ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── chance ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("name", ["PocketGroupZeroShot", *slow("PocketKeywordProbe", "PocketGroupClustering")])
-def test_c7_chance_is_what_random_directions_score(name: str) -> None:
+def test_chance_is_what_random_directions_score(name: str) -> None:
     from embark.data import readers
     from embark.data.fetch import Hub
     from embark.data.items import digest
@@ -244,7 +244,7 @@ def test_c7_chance_is_what_random_directions_score(name: str) -> None:
     assert task.chance == pytest.approx(measured, abs=0.02)
 
 
-def test_c7_a_collapsed_zero_shot_is_flagged() -> None:
+def test_a_collapsed_zero_shot_is_flagged() -> None:
     rng = np.random.default_rng(0)
     truth = Classes(np.arange(141) % 9, np.arange(9), tuple(map(str, range(9))))
     items = rng.normal(size=(141, 8)) + 9
@@ -255,17 +255,17 @@ def test_c7_a_collapsed_zero_shot_is_flagged() -> None:
     assert evaluate("zeroshot", truth, {"item": rng.normal(size=(141, 8)), "prompt": prompts}, {}).warnings == ()
 
 
-# ── C8 ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── few pairs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_c8_three_pairs_tell_nothing() -> None:
+def test_three_pairs_tell_nothing() -> None:
     gold = np.array([1.0, 2.0, 3.0])
     found = difference([sts_part(gold, gold)], [sts_part(gold, -gold)])
     assert (found.value, found.low, found.high, found.p) == (2, -2, 2, 1)
 
 
 @pytest.mark.parametrize("items", [4, 8, 30])
-def test_c8_interval_and_p_value_agree(items: int) -> None:
+def test_interval_and_p_value_agree(items: int) -> None:
     rng = np.random.default_rng(items)
     for _ in range(100):
         a = (rng.random(items) < 0.8).astype(float)
@@ -274,7 +274,7 @@ def test_c8_interval_and_p_value_agree(items: int) -> None:
         assert (found.p < 0.05) == (not found.low <= 0 <= found.high)
 
 
-def test_c8_p_values_have_no_floor_that_holm_makes_a_tie() -> None:
+def test_p_values_have_no_floor_that_holm_makes_a_tie() -> None:
     a, b = (np.random.default_rng(seed).random(400) < level for seed, level in ((0, 0.9), (1, 0.3)))
     assert difference([mean_part(a.astype(float))], [mean_part(b.astype(float))]).p * 1000 < 0.05
     assert sign_flip(np.ones(60), tail=1e-9) == pytest.approx(1e-9)

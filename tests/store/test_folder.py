@@ -1,4 +1,4 @@
-"""What only a store in a folder has: parts, links, durable writes, and segments of format 1."""
+"""What only a store in a folder has: parts, links and durable writes."""
 
 from __future__ import annotations
 
@@ -12,18 +12,12 @@ from hypothesis import strategies as st
 from embark.store import Space, Store
 from embark.types import EmbarkError
 from segments import (
-    ENTRY,
-    RECORD,
-    alter,
     damage_at_random,
-    flip,
     holds,
     keys,
     reopened,
-    sound_or_missing,
     vectors,
     write,
-    write_segment,
 )
 
 # ── writes that fail ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -92,95 +86,7 @@ def test_the_size_of_a_space_while_files_vanish(space: Space) -> None:
     assert space.collect() == 0
 
 
-# ── segments of format 1 ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("name", ["keys.bin", "vectors.bin", "commits.bin"])
-@pytest.mark.parametrize("seal", [True, False])
-def test_a_torn_tail_is_cut_wherever_it_is_torn(space: Space, name: str, seal: bool) -> None:
-    path = write_segment(space, range(4), range(4, 6), range(6, 9), seal=seal)
-    whole = (path / name).read_bytes()
-    assert len(whole) == {"keys.bin": 9 * ENTRY, "vectors.bin": 9 * 12, "commits.bin": (3 + seal) * RECORD}[name]
-    for length in range(len(whole) + 1):
-        (path / name).write_bytes(whole[:length])
-        if name == "commits.bin":
-            commits = min(length // RECORD, 3)
-        else:
-            width = ENTRY if name == "keys.bin" else 12
-            commits = sum(length >= entries * width for entries in (4, 6, 9))
-        assert holds(reopened(space), range((0, 4, 6, 9)[commits])), length
-    for tail in (b"\0", bytes(200), b"garbage" * 9):  # a crash may also leave more than was committed
-        (path / name).write_bytes(whole + tail)
-        assert holds(reopened(space), range(9))
-
-
-@pytest.mark.parametrize("name", ["keys.bin", "vectors.bin", "commits.bin"])
-def test_any_damage_to_a_segment_is_found(space: Space, name: str) -> None:
-    path = write_segment(space, range(4), range(4, 6), range(6, 9))
-    whole = (path / name).read_bytes()
-    for position in range(0, len(whole) - (RECORD if name == "commits.bin" else 0), 5):
-        alter(path / name, whole)
-        flip(path / name, position)
-        damaged = reopened(space)
-        damaged.discard(keys(range(9)))
-        assert len(damaged) in (0, 3, 4, 5, 6, 7)
-        sound_or_missing(damaged, 9)
-        assert len(damaged.verify()) == 1
-
-
-def test_a_lost_file_or_head_hides_a_segment_and_is_reported(space: Space) -> None:
-    kept, lost = write_segment(space, range(3)), write_segment(space, range(3, 6))
-    for name in ("keys.bin", "vectors.bin", "head.json"):
-        whole = (lost / name).read_bytes()
-        (lost / name).write_bytes(whole[:5])
-        assert holds(reopened(space), range(3))
-        assert str(lost) in reopened(space).verify()[0]
-        (lost / name).unlink()
-        assert holds(reopened(space), range(3))
-        (lost / name).write_bytes(whole)
-    text = (lost / "head.json").read_text()
-    (lost / "head.json").write_text(text.replace('"dim": 3', '"dim": 2'))
-    assert holds(reopened(space), range(3))
-    assert "head.json" in reopened(space).verify()[0]
-    (kept / "head.json").write_text("[1]")
-    assert len(reopened(space)) == 0
-
-
-def test_a_half_made_segment_is_ignored(space: Space) -> None:
-    write_segment(space, range(3))
-    (space.path / "0-empty").mkdir()
-    (space.path / "0-torn").mkdir()
-    (space.path / "0-torn" / "head.json").write_text('{"format')
-    (space.path / "0-torn" / "commits.bin").touch()
-    (space.path / "stray").touch()
-    assert holds(reopened(space), range(3))
-    assert reopened(space).verify() == []
-
-
-@pytest.mark.parametrize(
-    "change", [(b"float32", b" loat32"), (b'"dim": 3', b'"dim":-3'), (b'"dim": 3', b'"dim":{}'), (b"false", b"3e999")]
-)
-def test_a_head_that_describes_no_vectors_is_damage(space: Space, change: tuple[bytes, bytes]) -> None:
-    path = write_segment(space, range(4)) / "head.json"
-    alter(path, path.read_bytes().replace(*change))
-    assert not len(reopened(space))
-    (problem,) = reopened(space).verify()
-    assert "head.json cannot be read" in problem
-
-
-def test_a_segment_of_format_1_is_read_repaired_and_collected(space: Space) -> None:
-    with space.writer() as writer:
-        writer.add(keys([1, 3]), vectors([1, 3]))
-    old = write_segment(space, range(12, 14), [14])
-    assert holds(space, [1, 3, 12, 13, 14])
-    flip(old / "vectors.bin", 0)
-    assert len(space.verify()) == 1
-    assert space.repair() == 1
-    assert holds(reopened(space), [1, 3, 14])
-    write_segment(space, [1])
-    assert space.collect() > 0
-    assert [path.suffix for path in space.path.iterdir()] == [".vectors"] * 2
-    assert holds(reopened(space), [1, 3, 14])
+# ── damage ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.slow

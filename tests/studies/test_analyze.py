@@ -81,7 +81,8 @@ def settings(pocket_vectors: Path, tmp_path_factory: pytest.TempPathFactory) -> 
             score = float(0.3 + 0.03 * number + 0.02 * rng.normal())
             records = tuple(
                 Record(*who, *part, ("eng",), row.metric, score, (score - 0.1, score + 0.1), {},
-                       fingerprint_of(row, *part), "e", counts={"embedded": 100}, timings={"embed": 1.0 + number})
+                       fingerprint_of(row, *part), "e", statistic="mean", counts={"embedded": 100},
+                       timings={"embed": 1.0 + number})
                 for part in row.parts
             )  # fmt: skip
             result = TaskResult(*who, "1", records, score, (score - 0.1, score + 0.1), 0.0)

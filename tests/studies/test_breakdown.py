@@ -22,14 +22,15 @@ ROW = TASKS["PocketFlagZeroShot"]
 
 
 @pytest.mark.parametrize("times", [1, 4])
-def test_c3_an_item_that_occurs_four_times_counts_once(elsewhere: Path, times: int) -> None:
+def test_an_item_that_occurs_four_times_counts_once(elsewhere: Path, times: int) -> None:
     """Interval of a group: as wide as that of its distinct items."""
     values = np.repeat(np.random.default_rng(0).integers(0, 2, 50), times).astype(float)
     ids = [str(number) for number in np.repeat(np.arange(50), times)]
     [(split, subset)] = ROW.parts
     protocol = fingerprint_of(ROW, split, subset)
     score = float(values.mean())
-    record = Record("m", "1", ROW.name, split, subset, ("eng",), ROW.metric, score, (0, 1), {}, protocol, "e")
+    part = (split, subset, ("eng",))
+    record = Record("m", "1", ROW.name, *part, ROW.metric, score, (0, 1), {}, protocol, "e", statistic="mean")
     result = TaskResult("m", "1", ROW.name, ROW.source.revision, (record,), score, (0, 1), 0.0)
     columns = {ROW.metric: values, f"{ABOUT}weather": np.full(len(values), "fog", object)}
     Results(load_settings().results).save(result, card("m"), [outcome_columns(split, subset, ids, columns)])

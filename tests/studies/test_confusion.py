@@ -14,7 +14,7 @@ from embark.types import EmbarkError
 LABEL = np.array(["cat", "cat", "cat", "dog", "dog", "owl"])
 
 
-def test_14_12_classes_by_hand(tmp_path: Path) -> None:
+def test_classes_by_hand(tmp_path: Path) -> None:
     part = classified("m", "T", LABEL, np.array([["cat", "dog", "dog", "dog", "cat", "owl"]]))
     assert part.classes == ("cat", "dog", "owl")
     assert part.counts.tolist() == [[1, 2, 0], [1, 1, 0], [0, 0, 1]]
@@ -31,7 +31,7 @@ def test_14_12_classes_by_hand(tmp_path: Path) -> None:
     assert cells[["class", "taken for", "items"]].values.tolist()[:2] == [["cat", "cat", 1.0], ["cat", "dog", 2.0]]
 
 
-def test_14_12_long_names_stand_over_their_rows_and_not_those_they_are_taken_for() -> None:
+def test_long_names_stand_over_their_rows_and_not_those_they_are_taken_for() -> None:
     names = np.array([f"a class with a long name, number {number}" for number in (1, 22)])
     part = classified("m", "T", names, names[::-1][None])
     table, *more = Confusion((part,)).table().fitted(80)
@@ -40,14 +40,14 @@ def test_14_12_long_names_stand_over_their_rows_and_not_those_they_are_taken_for
     assert (table.columns[0], table.columns[-1]) == ("items", "most often taken for")
 
 
-def test_14_12_runs_of_a_probe_count_with_their_mean() -> None:
+def test_runs_of_a_probe_count_with_their_mean() -> None:
     part = classified("m", "T", LABEL, np.array([LABEL, ["dog", "cat", "cat", "dog", "dog", "owl"]]))
     assert part.counts[0].tolist() == [2.5, 0.5, 0]
     assert next(part.scores()).recall.value == pytest.approx(2.5 / 3)
     assert "means over their runs" in str(Confusion((part,)))
 
 
-def test_14_12_outcomes_name_classes() -> None:
+def test_outcomes_name_classes() -> None:
     run = embark.evaluate("embark/random", ["PocketFlagZeroShot", "PocketMotionProbe"], show_progress=False)
     flags, motions = (result.outcomes() for result in run.results)
     assert isinstance(flags["predicted"][0].as_py(), str)
@@ -60,7 +60,7 @@ def test_14_12_outcomes_name_classes() -> None:
     assert study.parts[1].counts.sum() == pytest.approx(len(motions))
 
 
-def test_no_classes_is_an_error_that_names_the_command() -> None:
+def test_no_classes_is_an_error_that_names_the_tasks_that_have_them() -> None:
     embark.evaluate("embark/random", "PocketClockReading", show_progress=False)
-    with pytest.raises(EmbarkError, match="--rescore"):
+    with pytest.raises(EmbarkError, match="only zero-shot and probe tasks do"):
         embark.analyze.confusion(tasks="PocketClockReading")

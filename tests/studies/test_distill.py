@@ -161,8 +161,8 @@ def test_files_name_tasks_as_commands_take_them() -> None:
 
 
 @pytest.mark.slow
-def test_c5_a_lite_set_stands_beside_random_ones() -> None:
-    """C5: removing repeats, and MIEB-lite itself, are no better than lots; following the totals is, also held out."""
+def test_a_lite_set_stands_beside_random_ones() -> None:
+    """Removing repeats, and MIEB-lite itself, are no better than lots; following the totals is, also held out."""
     sets = {method: distill(by="type", size=51, method=method) for method in ("repeats", "totals")}
     sets["lite"] = distill(by="type", check="MIEB(lite)")
     chance = {name: lite_set.fidelity.chance for name, lite_set in sets.items() if isinstance(lite_set, LiteSet)}
@@ -177,7 +177,7 @@ def test_c5_a_lite_set_stands_beside_random_ones() -> None:
 
 
 @pytest.mark.slow
-def test_c5_mieb_lites_own_rule() -> None:
+def test_mieb_lites_own_rule() -> None:
     lite_set = distill(by="type", method="average")
     assert isinstance(lite_set, LiteSet)
     assert len(lite_set.tasks) == 72

@@ -49,7 +49,7 @@ def test_means_over_other_tasks_have_a_number_and_no_color() -> None:
     assert sum(text.get_text() == "71" for text in axes.texts) == 3  # still with their numbers: two means, and a group
 
 
-def test_14_12_models_by_category_are_a_heat_map(tmp_path: Path) -> None:
+def test_models_by_category_are_a_heat_map(tmp_path: Path) -> None:
     field = field_of(TASKS, standings(TASKS, RESULTS), "category")
     study = Heatmap("category", field.groups, field.models)
     frame = study.to_frame()
@@ -65,7 +65,7 @@ def test_14_12_models_by_category_are_a_heat_map(tmp_path: Path) -> None:
         field_of(TASKS, standings(TASKS, RESULTS), "categry")
 
 
-def test_14_12_a_profile_stands_against_the_field(tmp_path: Path) -> None:
+def test_a_profile_stands_against_the_field(tmp_path: Path) -> None:
     field = field_of(TASKS, standings(TASKS, RESULTS), "category")
     study = Profile("category", field.groups, field.only("org/a").models, field.models)
     rows = study.to_frame().to_dict("records")
@@ -77,7 +77,7 @@ def test_14_12_a_profile_stands_against_the_field(tmp_path: Path) -> None:
     assert "median of all" in (tmp_path / "profile.svg").read_text()
 
 
-def test_14_12_published_models_by_type() -> None:
+def test_published_models_by_type() -> None:
     study = heatmap("MIEB(lite)", by="type", models="*siglip*384*")
     assert study.models[0].model == "google/siglip-so400m-patch14-384"
     best = profile("MIEB(lite)")

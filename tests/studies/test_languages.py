@@ -33,7 +33,7 @@ def results(*each: TaskResult) -> dict[tuple[str, str, str], dict[str, TaskResul
     return models
 
 
-def test_14_12_languages_by_hand(tmp_path: Path) -> None:
+def test_languages_by_hand(tmp_path: Path) -> None:
     study = by_language(
         results(
             result("a", "One", {("deu-Latn",): 0.4, ("eng-Latn",): 0.8}),
@@ -83,7 +83,7 @@ def test_a_mean_over_other_tasks_has_a_number_and_no_color() -> None:
     assert [row["covered"] for row in shown["rows"]] == [["", "", "1/2"]] * 2
 
 
-def test_14_12_languages_of_published_scores() -> None:
+def test_languages_of_published_scores() -> None:
     frame = embark.analyze.languages(tasks="XM3600T2IRetrieval", models="*siglip-so400m-patch14-384").to_frame()
     assert {"eng", "deu", "tel"} <= {*frame["language"]}
     assert len(frame) == 36

@@ -82,7 +82,7 @@ def train(module: Towers, steps: int, watch: Callable[[Towers, int], object] = l
     return module
 
 
-def test_14_14_scores_and_intervals_are_those_of_an_evaluation(elsewhere: Path) -> None:
+def test_scores_and_intervals_are_those_of_an_evaluation(elsewhere: Path) -> None:
     watch = monitor(TASKS)
     measured = watch.score(Towers())
     assert not (elsewhere / "home").exists()
@@ -95,7 +95,7 @@ def test_14_14_scores_and_intervals_are_those_of_an_evaluation(elsewhere: Path) 
     assert measured.score == pytest.approx(np.mean([result.score for result in run.results]))
 
 
-def test_14_14_the_change_is_the_paired_difference_of_a_comparison() -> None:
+def test_the_change_is_the_paired_difference_of_a_comparison() -> None:
     """Also at a step where nothing has changed."""
     watch = monitor(["PocketHairPairs", "PocketClockReading", "PocketNameSTS"])
     assert all(point.change is None for point in watch.score(Towers(0), 0).points)
@@ -118,7 +118,7 @@ def test_14_14_the_change_is_the_paired_difference_of_a_comparison() -> None:
 
 
 @pytest.mark.slow
-def test_14_14_training_is_what_it_would_be_without_a_monitor() -> None:
+def test_training_is_what_it_would_be_without_a_monitor() -> None:
     """Weights, statistics, gradients, flags and random states, with a part that is frozen."""
 
     def run(watch: Callable[[Towers, int], object]) -> tuple[dict[str, Any], float]:
@@ -149,7 +149,7 @@ def test_14_14_training_is_what_it_would_be_without_a_monitor() -> None:
     assert len({measurement.score for measurement in watch.measurements}) > 1
 
 
-def test_14_14_items_are_read_and_hashed_once() -> None:
+def test_items_are_read_and_hashed_once() -> None:
     calls: list[int] = []
 
     def counting(module: Towers) -> embark.Encoder:
@@ -163,7 +163,7 @@ def test_14_14_items_are_read_and_hashed_once() -> None:
     assert calls == [1]
 
 
-def test_14_14_steps_are_scored_when_they_are_due_and_once() -> None:
+def test_steps_are_scored_when_they_are_due_and_once() -> None:
     module = Towers()
     watch = monitor(every=10)
     for step in [0, 0, *range(25), 20]:
@@ -173,7 +173,7 @@ def test_14_14_steps_are_scored_when_they_are_due_and_once() -> None:
         monitor(every=0)
 
 
-def test_14_14_a_first_failure_is_raised_and_a_later_one_noted(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_first_failure_is_raised_and_a_later_one_noted(caplog: pytest.LogCaptureFixture) -> None:
     module = Towers()
     watch = monitor()
     with pytest.raises(EmbarkError, match="Nothing has been scored yet"):
@@ -193,7 +193,7 @@ def test_14_14_a_first_failure_is_raised_and_a_later_one_noted(caplog: pytest.Lo
         monitor().step(module, 0)
 
 
-def test_14_14_a_logger_that_fails_at_first_is_raised_too() -> None:
+def test_a_logger_that_fails_at_first_is_raised_too() -> None:
     def refuse(measurement: Any) -> None:
         raise OSError("no network")
 
@@ -201,7 +201,7 @@ def test_14_14_a_logger_that_fails_at_first_is_raised_too() -> None:
         monitor(loggers=[refuse]).step(Towers(), 0)
 
 
-def test_14_14_one_logger_may_stand_alone_and_its_failure_costs_no_other(tmp_path: Path) -> None:
+def test_one_logger_may_stand_alone_and_its_failure_costs_no_other(tmp_path: Path) -> None:
     monitor(loggers=tmp_path / "curve.csv").score(Towers())
     assert (tmp_path / "curve.csv").exists()
     with pytest.raises(EmbarkError, match=r"whole steps, 1 or more, not 2\.5"):
@@ -216,7 +216,7 @@ def test_14_14_one_logger_may_stand_alone_and_its_failure_costs_no_other(tmp_pat
     assert len(received) == 1
 
 
-def test_14_14_an_encoder_stands_for_itself_or_for_a_module() -> None:
+def test_an_encoder_stands_for_itself_or_for_a_module() -> None:
     module = Towers()
     live = encoder(module)
     scores = [
@@ -230,12 +230,12 @@ def test_14_14_an_encoder_stands_for_itself_or_for_a_module() -> None:
     assert pocket.score == result.score
 
 
-def test_14_14_what_is_no_encoder_is_refused() -> None:
+def test_what_is_no_encoder_is_refused() -> None:
     with pytest.raises(EmbarkError, match=r"gave a Towers, which is no encoder: return embark\.encoder"):
         embark.Monitor("PocketHairPairs", encoder=lambda module: module).score(Towers())
 
 
-def test_14_14_tasks_that_the_model_cannot_do_are_left_out_with_a_note() -> None:
+def test_tasks_that_the_model_cannot_do_are_left_out_with_a_note() -> None:
     watch = monitor(["PocketHairPairs", "PocketSpokenNameToText"])
     measured = watch.score(Towers())
     assert [point.task for point in measured.points] == ["PocketHairPairs"]
@@ -250,7 +250,7 @@ def test_14_14_tasks_that_the_model_cannot_do_are_left_out_with_a_note() -> None
 
 
 @pytest.mark.slow
-def test_14_14_a_curve_has_a_table_a_file_and_a_plot(tmp_path: Path) -> None:
+def test_a_curve_has_a_table_a_file_and_a_plot(tmp_path: Path) -> None:
     watch = monitor(["PocketHairPairs", "PocketClockReading"], loggers=["logged/curve.csv"])
     train(Towers(), 3, watch.score)
     curve = watch.curve()
@@ -274,7 +274,7 @@ class Recorder:
             setattr(self, name, lambda *values, _name=name, **more: self.calls.append((_name, *values, *more.values())))
 
 
-def test_14_14_loggers_are_known_by_their_methods() -> None:
+def test_loggers_are_known_by_their_methods() -> None:
     tensorboard = Recorder("add_scalar", "flush")
     wandb = Recorder("define_metric", "log")
     mlflow = Recorder("log_metrics")
@@ -289,7 +289,7 @@ def test_14_14_loggers_are_known_by_their_methods() -> None:
     assert got == [measured]
 
 
-def test_14_14_names_of_loggers_import_them_at_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_of_loggers_import_them_at_use(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("wandb", "tensorboard", "mlflow"):
         for module in (name, "tensorboardX", "torch.utils.tensorboard"):
             monkeypatch.setitem(sys.modules, module, None)
@@ -306,7 +306,7 @@ def test_14_14_names_of_loggers_import_them_at_use(monkeypatch: pytest.MonkeyPat
 # ── trainers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_14_14_a_callback_of_transformers() -> None:
+def test_a_callback_of_transformers() -> None:
     """As its Trainer calls it, on the first process alone."""
     from transformers.trainer_callback import CallbackHandler, TrainerCallback, TrainerControl, TrainerState
 
@@ -328,7 +328,7 @@ def test_14_14_a_callback_of_transformers() -> None:
 
 
 @pytest.mark.slow
-def test_14_14_an_evaluator_of_sentence_transformers(tmp_path: Path) -> None:
+def test_an_evaluator_of_sentence_transformers(tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.evaluation import BaseEvaluator, SequentialEvaluator
     from sentence_transformers.base.modules import Transformer
@@ -353,7 +353,7 @@ def test_14_14_an_evaluator_of_sentence_transformers(tmp_path: Path) -> None:
     assert both["embark_PocketNameSTS/change"] == 0
 
 
-def test_14_14_a_callback_of_lightning(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_callback_of_lightning(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its class is imported under either of its names; nothing else of the library is used."""
     watch = monitor(every=2)
     for name in ("lightning.pytorch", "pytorch_lightning"):
@@ -375,7 +375,7 @@ def test_14_14_a_callback_of_lightning(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_14_14_the_example_learns_and_is_thirty_lines(elsewhere: Path) -> None:
+def test_the_example_learns_and_is_thirty_lines(elsewhere: Path) -> None:
     lines = [line for line in EXAMPLE.read_text(encoding="utf-8").split('"""', 2)[2].splitlines() if line.strip()]
     assert len([line for line in lines if not line.startswith(("import ", "from "))]) <= 30
     ran = subprocess.run(

@@ -1,4 +1,4 @@
-"""A8: visual STS beside the same pairs as text: what reading costs a model."""
+"""Visual STS beside the same pairs as text: what reading costs a model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from embark.types import Array, EmbarkError, ModelCard
 CLIP = "openai/clip-vit-base-patch32"
 
 
-def test_a8_every_visual_sts_task_has_a_text_twin_with_the_same_parts_and_sizes() -> None:
+def test_every_visual_sts_task_has_a_text_twin_with_the_same_parts_and_sizes() -> None:
     visual = [row for row in TASKS.values() if row.category == "Visual STS" and row.family == "MIEB"]
     assert {row.name for row in visual} == {name for name in TWINS if not name.startswith("Pocket")}
     for row in visual:
@@ -33,12 +33,12 @@ def test_a8_every_visual_sts_task_has_a_text_twin_with_the_same_parts_and_sizes(
         assert row.rows.items() <= text.rows.items()
 
 
-def test_a8_no_board_lists_the_twins() -> None:
+def test_no_board_lists_the_twins() -> None:
     listed = {task for benchmark in BENCHMARKS.values() for task in benchmark.tasks}
     assert not listed & ({*TWINS.values()} - {"PocketNameSTS"} | {"STSBenchmark"})
 
 
-def test_a8_your_text_scores_stand_beside_published_ones_on_pictures(tmp_path: Path, elsewhere: Path) -> None:
+def test_your_text_scores_stand_beside_published_ones_on_pictures(tmp_path: Path, elsewhere: Path) -> None:
     """The published visual scores, and text scores of mteb's: the cost is the mean over the parts that both have."""
     with pytest.raises(EmbarkError, match="embark run -m MODEL -t STS12VisualSTS -t STS12"):
         rendering()
@@ -68,7 +68,7 @@ def test_a8_your_text_scores_stand_beside_published_ones_on_pictures(tmp_path: P
     assert "published and imported scores" in str(study)
 
 
-def test_a8_own_runs_of_pocket_show_it_offline(tiny: embark.Encoder, elsewhere: Path) -> None:
+def test_own_runs_of_pocket_show_it_offline(tiny: embark.Encoder, elsewhere: Path) -> None:
     embark.evaluate(tiny, ["PocketNameSTS", "PocketRenderedSTS"], show_progress=False)
     [cost] = rendering("Pocket", own=True).costs
     assert (cost.task, cost.parts) == ("PocketRenderedSTS", 1)
@@ -95,7 +95,7 @@ def put(name: str, gold: Array, similarity: Array, ids: list[str]) -> None:
 
 
 @pytest.mark.parametrize("aligned", [True, False])
-def test_c3_the_same_pairs_make_a_paired_difference(elsewhere: Path, aligned: bool) -> None:
+def test_the_same_pairs_make_a_paired_difference(elsewhere: Path, aligned: bool) -> None:
     """Text and pictures err on the same pairs, so that their difference is surer than either; unless pairs are others,
     in any order.
     """

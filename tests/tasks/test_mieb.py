@@ -149,7 +149,7 @@ def test_prompts_agree_with_the_facts(task: Task) -> None:
     assert task.options.get("column") == stated.get("class_names_column")
 
 
-def test_a7_rows_that_read_class_names_know_them_where_a_public_list_has_their_order() -> None:
+def test_rows_that_read_class_names_know_them_where_a_public_list_has_their_order() -> None:
     reading = [task for task in mieb.TASKS if task.options.get("labels") == "class_names"]
     assert len(reading) == 14
     unknown = {task.name for task in reading if "names" not in task.options}
@@ -194,7 +194,7 @@ WITH_DOCUMENT_TEXTS = {
 }  # fmt: skip
 
 
-def test_a22_mteb2_strips_the_texts_of_documents_and_the_paper_leaves_out_their_titles() -> None:
+def test_mteb2_strips_the_texts_of_documents_and_the_paper_leaves_out_their_titles() -> None:
     stripped = {task.name for task in mieb.TASKS if task.under("mteb2").options.get("strip") == ["document"]}
     assert stripped == WITH_DOCUMENT_TEXTS
     assert not any("strip" in task.options for task in mieb.TASKS)
@@ -301,11 +301,11 @@ def test_embedding_once() -> None:
         ("SOPI2IRetrieval", ("22,634 queries, 97,419", "120,053 and 840,927", "cannot be compared")),
     ],
 )
-def test_a1_a2_a3_a6_notes_tell_the_truth_about_the_data_in_one_line(name: str, parts: tuple[str, ...]) -> None:
+def test_notes_tell_the_truth_about_the_data_in_one_line(name: str, parts: tuple[str, ...]) -> None:
     assert any(all(part in note for part in parts) for note in row(name).notes), row(name).notes
 
 
-def test_a2_rows_say_how_repeated_ids_are_read() -> None:
+def test_rows_say_how_repeated_ids_are_read() -> None:
     repeated = {task.name: task.options["repeated"] for task in mieb.TASKS if "repeated" in task.options}
     assert repeated == {"SketchyI2IRetrieval": "heap", "ImageCoDe": "last", "ImageCoDeT2IRetrieval": "heap"}
     for name in ("SketchyI2IRetrieval", "ImageCoDeT2IRetrieval"):
@@ -313,12 +313,12 @@ def test_a2_rows_say_how_repeated_ids_are_read() -> None:
     assert not any("five sixths" in note for note in row("SketchyI2IRetrieval").notes)
 
 
-def test_a1_rows_whose_positives_are_out_of_reach() -> None:
+def test_rows_whose_positives_are_out_of_reach() -> None:
     missed = {task.name for task in mieb.TASKS if task.options.get("unknown") == "miss"}
     assert missed == {f"{name}{way}Retrieval" for name in ("OVEN", "InfoSeek") for way in ("IT2T", "IT2IT")}
 
 
-def test_a6_the_papers_default_retrieval_loader_passed_no_revision() -> None:
+def test_the_papers_default_retrieval_loader_passed_no_revision() -> None:
     notes = {task.name: note for task in mieb.TASKS for note in task.notes if "The paper's release read" in note}
     unpinned = {name for name, note in notes.items() if "passed no revision" in note}
     assert {"SOPI2IRetrieval", "BLINKIT2IMultiChoice", "OVENIT2TRetrieval"} < unpinned

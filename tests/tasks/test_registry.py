@@ -73,7 +73,7 @@ def test_readers_serve_their_evaluators(task: Task) -> None:
 
 def test_lists_beside_the_tables_are_all_used() -> None:
     beside = {path.stem: json.loads(path.read_text("utf-8")) for path in Path(tasks.__file__).parent.glob("*.json")}
-    assert set(beside) == {"mieb_labels", "unibench_labels", "mmeb"}
+    assert set(beside) == {"benchmarks", "mieb_labels", "unibench_labels", "mmeb"}
     classes, templates, digits = (beside["unibench_labels"][name] for name in ("classes", "templates", "mnist_prompts"))
     lists = [*beside["mieb_labels"].values(), *beside["mmeb"]["labels"].values()]
     lists += [one["names"] for one in classes.values()] + [one["templates"] for one in templates.values()]
@@ -125,6 +125,19 @@ def test_benchmarks_list_tasks_once(benchmark: Benchmark) -> None:
     assert get_benchmark(benchmark.name) is benchmark
     assert len(set(benchmark.tasks)) == len(benchmark.tasks) > 0
     assert all(name in TASKS for name in benchmark.tasks)
+
+
+def test_a_row_that_is_added_joins_no_benchmark() -> None:
+    """Their lists are data: each has as many tasks as when it was written down."""
+    assert {name: len(benchmark.tasks) for name, benchmark in BENCHMARKS.items()} == {
+        "Pocket": 40, "Pocket(lite)": 8, "ARK(emoji)": 6, "MIEB(Multilingual)": 130, "MIEB(eng)": 125,
+        "MIEB(lite)": 51, "MIEB(Img)": 49, "ARK": 17, "UniBench": 53, "UniBench(types)": 8, "UniBench(5 minutes)": 8,
+        "UniBench(capabilities)": 18, "UniBench(object recognition)": 23, "UniBench(reasoning)": 10,
+        "UniBench(relation)": 6, "UniBench(texture)": 1, "UniBench(non-natural images)": 6, "UniBench(robustness)": 6,
+        "UniBench(corruption)": 1, "UniBench(MNIST prompts)": 6, "MMEB-V3": 190, "MMEB-V3(image)": 37,
+        "MMEB-V3(video)": 18, "MMEB-V3(visdoc)": 24, "MMEB-V3(audio)": 11, "MMEB-V3(text)": 53, "MMEB-V3(agent)": 47,
+        "OmniSET": 12,
+    }  # fmt: skip
 
 
 def test_without_filters_everything_is_chosen() -> None:

@@ -31,7 +31,6 @@ from embark.types import Array, Benchmark, EmbarkError, Task
 NONE_RANKED = f"#: no model has scores on {100 * ENOUGH:.0f} % of the tasks, so none is ranked"
 PARTIAL = "over those tasks that have a score, not over all"
 KINDS = "items are not to be had: kinds of tasks count as independent draws, tasks of one kind do not"
-DATED = "some outcomes were written before items had hashes: what tasks share is known by ids alone; run them again"
 FEW_KINDS = f"95 %: fewer than {FEWEST} kinds of tasks say nothing about other tasks"
 TIES = "tie: models with one letter cannot be told apart (paired differences, corrected for the number of pairs)"
 
@@ -111,7 +110,6 @@ class Leaderboard(Noted):
             FEW_KINDS: ranked > 1 and not sure,
             f"95 %: of the rank, on {others}, the same for all {ranked} models": sure,
             KINDS: sure and not by_items,
-            DATED: sure and by_items and any(entry.model.readings.dated for entry in self.entries),
             TIES: sure,
             f"{common}, and fewer models may share more "
             "(--comparable, or comparable=True in Python, ranks them over those)": partial and in_common,

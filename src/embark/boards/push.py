@@ -179,7 +179,7 @@ def _files_of(
 
 def _outcomes(result: TaskResult, root: Path, name: str) -> pa.Table | None:
     """The outcomes of a result, if they are those that it recorded; None where it recorded none."""
-    if not result.checksum:  # older results did not
+    if not result.checksum:  # as in an export, which has scores alone
         return None
     data = read_file(root, name, LARGEST_OUTCOMES)
     if hashlib.sha256(data).hexdigest() != result.checksum:

@@ -36,7 +36,7 @@ Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for repo
 Figures = Annotated[str, typer.Option("--figures", metavar="FORMAT", help="svg, pdf or png.")]
 Method = Annotated[str, typer.Option("--method", metavar="NAME", help="Of maps: tsne, umap or pca.")]
 Captions = Annotated[
-    str | None, typer.Option("--captions", "--caption", metavar="NAME", help="A generator that puts media into words.")
+    str | None, typer.Option("--captions", metavar="NAME", help="A generator that puts media into words.")
 ]
 
 

@@ -1,4 +1,4 @@
-"""What all commands share: commands listed under headings, and former names of commands and options."""
+"""What all commands share: options that may stand alone or are given once, and commands listed under headings."""
 
 from __future__ import annotations
 
@@ -7,28 +7,13 @@ from typing import Any, ClassVar
 
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-EARLIER = {  # former or other option name → the words that replace it
-    "--no-compile": ("--compile", "no"),
-    "--json": ("--format", "json"),
-    "--models": ("--model",),
-    "--licence": ("--license",),
-    "--type": ("--evaluator",),
-    "--kind": ("--correlation",),
-}
-
 
 class Command(TyperCommand):
-    """A command that accepts the former names of its options."""
+    """A command of ours: an option shown as [NAME] may stand alone, and an option for one value is given once."""
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words after the command's name."""
-        known = {option for parameter in self.params for option in parameter.opts}
-        words: list[str] = []
-        for word in args:
-            name, equals, value = word.partition("=")
-            now = EARLIER.get(name, ())
-            renamed = name not in known and bool(now) and now[0] in known
-            words += [now[0] + equals + value, *now[1:]] if renamed else [word]
-        words = self._completed(words)
+        words = self._completed(args)
         self._check_repeated(ctx, words)
         return super().parse_args(ctx, words)
 
@@ -62,10 +47,9 @@ class Command(TyperCommand):
 class Group(TyperGroup):
     """A group whose help lists commands under headings; `HEADS` are its commands by heading, in their order.
 
-    `EARLIER` maps former names of commands to present ones; `UNNAMED` is the command that runs if none is named.
+    `UNNAMED` is the command that runs if none is named.
     """
     HEADS: ClassVar[dict[str, tuple[str, ...]]] = {}
-    EARLIER: ClassVar[dict[str, str]] = {}
     UNNAMED: ClassVar[str] = ""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -73,10 +57,6 @@ class Group(TyperGroup):
         if self.UNNAMED and args and args[0] not in self.commands and args[0] != "--help":
             args = [self.UNNAMED, *args]
         return super().parse_args(ctx, args)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of that name, or of that former name."""
-        return super().get_command(ctx, self.EARLIER.get(cmd_name, cmd_name))
 
     def heads(self) -> Mapping[str, tuple[str, ...]]:
         """The names of commands by heading."""
@@ -89,7 +69,7 @@ class Group(TyperGroup):
             return super().format_commands(ctx, formatter)
         width = max(len(name) for names in heads.values() for name in names)
         for head, names in heads.items():
-            commands = [(name, self.get_command(ctx, name)) for name in names]
+            commands = [(name, command) for name in names if (command := self.get_command(ctx, name)) is not None]
             rows = [
                 (name.ljust(width), command.get_short_help_str(formatter.width - width - 6))
                 for name, command in commands

@@ -2,8 +2,7 @@
 
 `home/hub/<id>` holds answers of the hub: `<commit>.json` lists the files of a commit, `terms-<commit>.json` has what it
 says of license and access (`embark.data.terms`), `ref-<branch>.json` names a branch's commit. The hashes of verified
-files are kept with their states (`embark.file_hashes`): a file in another state is verified before it is used. A folder
-`<commit>` in it has files that an earlier version of embark downloaded; they are used, too.
+files are kept with their states (`embark.file_hashes`): a file in another state is verified before it is used.
 """
 
 from __future__ import annotations
@@ -234,11 +233,8 @@ class Hub:
 
     def _find(self, id: str, commit: str, file: RemoteFile) -> Path | None:
         """The file on this machine, if it is here and of the right size."""
-        for folder in [Path(id)] if is_local(id) else [_snapshot(id, commit), self._folder(id) / commit]:
-            path = folder / file.path
-            if path.is_file() and path.stat().st_size == file.size:
-                return path
-        return None
+        path = (Path(id) if is_local(id) else _snapshot(id, commit)) / file.path
+        return path if path.is_file() and path.stat().st_size == file.size else None
 
     def _folder(self, id: str) -> Path:
         return self.home / "hub" / component(safe_path(id))
@@ -252,9 +248,7 @@ class Hub:
             changed = [(file, path) for file, path in local if not self._is_verified(file, path)]
             with ThreadPoolExecutor(CONNECTIONS) as pool:
                 damaged = [file for file, whole in pool.map(partial(self._verify, id), changed) if not whole]
-            if damaged:  # an older copy may be whole
-                rest = [(file, path) for file, path in local if file not in damaged]
-                return {file.path: path for file, path in rest} | self._verified_files(id, commit, damaged)
+            local = [(file, path) for file, path in local if file not in damaged]
         return {file.path: path for file, path in local}
 
     def _verify(self, id: str, entry: tuple[RemoteFile, Path]) -> tuple[RemoteFile, bool]:
@@ -632,13 +626,9 @@ def _checksum(path: Path, file: RemoteFile) -> str:
 def _load_listing(path: str) -> dict[str, RemoteFile]:
     """A stored list of files; it never changes, because it is a commit's."""
     stored = json.loads(Path(path).read_bytes())
-    rows = stored["files"] if isinstance(stored, dict) else stored  # a bare list, as earlier versions kept it
-    if isinstance(stored, dict) and stored["checksum"] != _listing_checksum(rows):
+    if stored["checksum"] != _listing_checksum(stored["files"]):
         raise ValueError("it is not what was written")  # a file that is not in the list would not be missed
-    files = {row["path"]: RemoteFile(**row) for row in rows}
-    if not files:
-        raise ValueError("it is empty")  # as earlier versions of embark kept it
-    return files
+    return {row["path"]: RemoteFile(**row) for row in stored["files"]}
 
 
 def _listing_checksum(rows: Any) -> str:

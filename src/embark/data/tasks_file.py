@@ -27,7 +27,6 @@ CATEGORIES = {"zeroshot": "Zero-shot", "sts": "STS"}  # of others, the evaluator
 PAIRED = "hit_rate_at_1"  # of pairs, which have one right answer or few
 EQUAL = {reader: {"equal": "one"} for reader in ("paired", "labelled")}  # reader → options of a row that states none
 ALLOW = "--allow-outside (allow_outside=True)"
-ALIASES = {"licence": "license"}  # other spellings of fields
 
 
 def load_tasks(path: str | Path, *, allow_outside: bool = False) -> list[Task]:
@@ -274,8 +273,7 @@ def _fields(kind: type, table: Any) -> dict[str, Any]:
         raise _InvalidField("must be a table")
     known = [spec.name for spec in fields(kind) if spec.name in _READ]
     out = {}
-    for stated, value in table.items():
-        name = str(ALIASES.get(stated, stated))
+    for name, value in table.items():
         if name not in known:
             raise _InvalidField(str(UnknownName("field", name, known)), name)
         out[name] = _read_field(name, _READ[name], value)

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
+from safetensors.numpy import load_file
 from threadpoolctl import ThreadpoolController
 
 from embark.models.encoder import Encoder, Tower, Towers, image_towers, unit
 from embark.models.loading import Loading
-from embark.models.safetensors import load_weights
 from embark.settings import cores
 from embark.types import Array, Audio, ModelCard
 
@@ -130,7 +130,7 @@ class Network:
 
     def __init__(self, weights: Path) -> None:
         self.config = json.loads(weights.with_suffix(".json").read_text())
-        self.weights = {name: _as_matrix(array) for name, array in load_weights(weights).items()}
+        self.weights = {name: _as_matrix(array.astype(np.float32)) for name, array in load_file(weights).items()}
 
     def texts(self, ids: list[Array]) -> Array:
         """From the buckets of each text."""

@@ -95,7 +95,7 @@ def fetch(
             problems.setdefault(log.reason(error, f"fetching {task.name}"), []).append(task.name)
     if not only_look:
         for id, revision in hub.opened:
-            hub.terms(id, revision)  # of what an earlier version fetched
+            hub.terms(id, revision)  # which a fetch that was stopped lacks
     notes = applicable({NOTHING: not chosen, ONLY_ROWS: dry_run and hub.opened})
     failures = [f"failed: {listed(names)}: {why}" for why, names in problems.items()]
     return FetchReport(_datasets(hub), problems, notes=(*notes, *failures))

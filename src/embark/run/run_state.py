@@ -84,7 +84,7 @@ def activity_state(activity: Activity) -> dict[str, Any]:
 
 
 def is_of(state: Mapping[str, Any], settings: Settings) -> bool:
-    """Whether a state is that of a run into the results folder of these settings; older states do not tell."""
+    """Whether a state is that of a run into the results folder of these settings."""
     return state.get("results") == _folder_name(settings)
 
 

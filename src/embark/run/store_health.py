@@ -18,7 +18,9 @@ from embark.store.errors import Gone
 
 @dataclass(frozen=True)
 class SpaceHealth:
-    """The vectors of one model: `damage` are texts of what is wrong, `mended` segments rewritten, `freed` bytes."""
+    """The vectors of one model: `damage` and `ignored` are texts about what is wrong and what is not read, `mended`
+    segments rewritten, `freed` bytes.
+    """
 
     space: str
     models: tuple[str, ...]  # whose vectors they are, as far as results tell
@@ -26,6 +28,7 @@ class SpaceHealth:
     segments: int
     bytes: int
     damage: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
     mended: int = 0
     freed: int = 0
 
@@ -52,10 +55,11 @@ class StoreHealth(Tabular):
         size = sum(space.bytes for space in self.spaces)
         total = f"{self.folder}: {counted(sum(s.vectors for s in self.spaces), 'vector')}, {_size(size)}."
         own = (f"Data given in Python takes another {_size(self.own_data)}.",) if self.own_data else ()
+        ignored = (text for space in self.spaces for text in space.ignored)
         mended = sum(space.mended for space in self.spaces)
         done = {
             "size": (),
-            "check": self.damage or ("Every byte matches its checksum.",),
+            "check": (*(self.damage or ("Every byte matches its checksum.",)), *ignored),
             "repair": (f"{counted(mended, 'damaged object')} replaced by what was sound in them.",),
             "gc": (f"{_size(sum(space.freed for space in self.spaces) + self.own_freed)} freed.",),
         }
@@ -113,7 +117,7 @@ def _health(action: str, settings: Settings | None) -> StoreHealth:
 
 def _space(space: Space, action: str, models: Iterable[str], retries: int = 3) -> SpaceHealth:
     try:
-        damage = tuple(space.verify()) if action == "check" else ()
+        damage, ignored = (tuple(space.verify()), tuple(space.ignored())) if action == "check" else ((), ())
         mended = space.repair() if action == "repair" else 0
         freed = space.collect() if action == "gc" else 0
     except Gone:  # a writer has merged small segments into one since
@@ -122,7 +126,7 @@ def _space(space: Space, action: str, models: Iterable[str], retries: int = 3) -
         space.refresh()
         return _space(space, action, models, retries - 1)
     names = tuple(dict.fromkeys(models))
-    return SpaceHealth(space.path.name, names, len(space), space.segments, space.size, damage, mended, freed)
+    return SpaceHealth(space.path.name, names, len(space), space.segments, space.size, damage, ignored, mended, freed)
 
 
 def _size(count: int) -> str:

@@ -15,7 +15,7 @@ STATES = 3  # of the last runs that are shown in full
 WARNINGS = 20
 NO_STATE: dict[str, Any] = {
     "title": "", "seconds": 0, "embedded": 0, "reused": 0, "stages": [], "status": "", "scores": [], "skipped": [],
-}  # fmt: skip  # what a run told that was killed early, or that another version wrote
+}  # fmt: skip  # of a run that was killed early
 SHOWN = (*NO_STATE, "id", "started", "updated", "ended", "alive", "models", "tasks", "busy", "waits",
          "cpu_seconds", "gpu_seconds", "predicted")  # fmt: skip
 COSTS = ("seconds", "cpu_seconds", "gpu_seconds", "predicted")
@@ -28,7 +28,7 @@ def run_data(results: Sequence[TaskResult], settings: Settings) -> dict[str, Any
     A run that is over and had nothing to do is left out.
     """
     by_run = group_values((record.run, (result, record)) for result in results for record in result.records)
-    states = [state for state in run_states(settings) if is_of(state, settings) or state.get("id") in by_run]
+    states = [state for state in run_states(settings) if is_of(state, settings)]
     by_id = {str(state.get("id")): state for state in states}
     runs = [_run(id, records, by_id.get(id, {})) for id, records in by_run.items() if id]
     shown = [state for state in states if not state["ended"] or state.get("scores") or state.get("skipped")]

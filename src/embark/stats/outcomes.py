@@ -9,7 +9,7 @@ import numpy as np
 
 from embark.results import Damaged, TaskResult
 from embark.stats.shared import Evidence, ItemNumbers, Observations, Part, interval_of
-from embark.stats.statistics import STATISTICS, Outcomes, Pushes, columns_of, pushes, run_columns
+from embark.stats.statistics import Outcomes, Pushes, columns_of, pushes
 from embark.types import Array, EmbarkError
 
 MOST = 1e15  # of a number in outcomes: squares of larger ones are not finite
@@ -32,7 +32,7 @@ def parts_of(result: TaskResult, numbers: ItemNumbers) -> Parts:
         raise NotComparable(str(damage)) from damage
     except (EmbarkError, OSError, ValueError, KeyError):  # pyarrow's errors for a damaged or foreign file among them
         raise NotComparable("the outcomes of its items are not on disk, or cannot be read") from None
-    statistic = statistic_of(result, columns)
+    statistic = result.records[0].statistic
     require_outcomes(statistic, result.metric, columns)
     # Rows of a part follow each other, since they are sorted.
     starts = np.flatnonzero(np.append(True, (split[1:] != split[:-1]) | (subset[1:] != subset[:-1]))[: len(split)])
@@ -47,22 +47,6 @@ def parts_of(result: TaskResult, numbers: ItemNumbers) -> Parts:
 def observations_of(rows: Outcomes, source: str, numbers: ItemNumbers) -> Observations:
     """The items behind rows of outcomes; equal ids of one source are one item."""
     return numbers.observations(source, {name: rows[name].tolist() for name in NAMES if name in rows})
-
-
-def statistic_of(result: TaskResult, columns: Outcomes) -> str:
-    """The name of the statistic that computes a result's score from its outcomes.
-
-    It is recorded with the result; for older records it is inferred from the columns of the outcomes.
-    """
-    if recorded := result.records[0].statistic:
-        return recorded
-    metric = result.metric
-    if run_columns(metric, columns):
-        return "runs"
-    names = [name for name in (metric, metric.rpartition("_")[2]) if name in STATISTICS]
-    if not names and metric not in columns:
-        raise NotComparable(f"its items have no outcome that {metric} could be computed from")
-    return names[0] if names else "mean"
 
 
 def require_outcomes(statistic: str, metric: str, columns: Outcomes) -> None:
@@ -93,7 +77,6 @@ class Readings:
     def __init__(self, results: Mapping[str, TaskResult], numbers: ItemNumbers | None = None) -> None:
         self.results = results
         self.numbers = numbers or ItemNumbers()
-        self.dated = False  # whether some were written before contents were, so that ids alone tell what is shared
         self.damaged: dict[str, str] = {}  # by task: why its outcomes cannot be read, though they are on disk
         self._read: dict[str, list[Reading]] = {}
 
@@ -113,7 +96,6 @@ class Readings:
                 if isinstance(error.__cause__, Damaged):
                     self.damaged[task] = str(error)
                 raise
-            self.dated = self.dated or any("content" not in part.outcomes for part in parts.values())
             self._read[task] = [
                 Reading(part.observations, pushes(part.statistic, part.main, part.outcomes)) for part in parts.values()
             ]

@@ -119,10 +119,7 @@ class ItemNumbers:
             self._first = None
 
     def observations(self, source: str, columns: Mapping[str, Any]) -> Observations:
-        """The items behind rows of outcomes: `id` and `content`, and those of a `partner` where there is one.
-
-        Results of old have ids alone.
-        """
+        """The items behind rows of outcomes: `id` and `content`, and those of a `partner` where there is one."""
         first = self.numbers(source, columns["id"], columns.get("content"))
         partner = columns.get("partner", columns.get("right"))
         if partner is None or None in partner:

@@ -109,7 +109,7 @@ def _perfect(statistic: str, table: Array, items: int, runs: int) -> float:
     of_runs, _ = certain_interval(1.0, runs)
     anywhere = np.outer(table.sum(1), table.sum(0)) / table.sum()
     low = float(from_contingency(of_items * table + (1 - of_items) * anywhere)[statistic])
-    if runs == 1:  # results of old: nothing is known of other runs, as of clusterings that are not perfect
+    if runs == 1:  # nothing is known of other runs, as of clusterings that are not perfect
         return low
     largest = np.argsort(table.sum(0))[-2:]
     merged = np.column_stack([np.delete(table, largest, axis=1), table[:, largest].sum(axis=1)])
@@ -200,8 +200,8 @@ def _above(rank: Array, weight: Array) -> Array:
 
 
 def _clusterings(outcomes: Outcomes) -> list[Array]:
-    """The cluster of each item in every run; results of old have one run."""
-    return run_columns("cluster", outcomes) or [np.asarray(outcomes["cluster"])]
+    """The cluster of each item in every run."""
+    return run_columns("cluster", outcomes)
 
 
 def _nmi(main: str, outcomes: Outcomes) -> Pushes:

@@ -125,6 +125,11 @@ class Space:
             for problem in segment.problems()
         ]
 
+    def ignored(self) -> list[str]:
+        """A text for each folder with vectors of format 1, which is not read, with what to do about it."""
+        folders = [path for folder in self._folders for path in self.disk.ignored(folder)]
+        return [f"{path} has vectors in a format that embark does not read: delete this folder." for path in folders]
+
     def repair(self) -> int:
         """Write the sound entries of damaged segments anew, and delete those segments; returns how many."""
         damaged = [segment for segment in open_all(self.disk, self._folders, again=True) if segment.problems()]

@@ -12,7 +12,6 @@ What was committed is in the bucket: `put` returns when the object has all its b
 object, or one whose end is missing, which checksums tell. Names are unique, so that writers need no lock; what a
 writer has put must be seen by whoever reads or lists next, as on S3 and Google Cloud. Every request has a time-out,
 and is repeated with growing pauses if its failure may pass. Credentials are the business of fsspec's libraries.
-Segments of format 1 are read in folders only.
 """
 
 from __future__ import annotations
@@ -139,13 +138,13 @@ class Bucket(Disk):
         """The copy of a segment, or of its top, that is on this machine."""
         whole, top = _copies(path, stamp)
         with suppress(FileNotFoundError):
-            if whole.stat().st_size == stamp[0][0]:
+            if whole.stat().st_size == stamp[0]:
                 return whole
         return top if not rows and top.exists() else None
 
     def _fetch(self, path: Path, stamp: Stamp, rows: bool) -> Path:
         whole, top = _copies(path, stamp)
-        size = stamp[0][0]
+        size = stamp[0]
         with _FETCHING[whole], self._part(whole) as part:
             if copy := self._copy(path, stamp, rows):  # another thread was faster
                 return copy
@@ -188,8 +187,8 @@ class Bucket(Disk):
             stamp = _stamp(self._call("info", path))
         except FileNotFoundError as error:  # somebody has deleted the mirror
             raise TemporaryFailure(f"{error.filename or path.name} is gone") from error
-        if stamp[0][0] != size:
-            raise TemporaryFailure(f"{stamp[0][0]:,} of {size:,} bytes arrived")
+        if stamp[0] != size:
+            raise TemporaryFailure(f"{stamp[0]:,} of {size:,} bytes arrived")
         return stamp
 
     def delete(self, paths: Sequence[Path]) -> None:
@@ -317,10 +316,10 @@ def _name(entry: Mapping[str, Any]) -> str:
 def _stamp(entry: Mapping[str, Any]) -> Stamp:
     """The size of an object, and what changes with its content."""
     identity = next((str(entry[field]) for field in IDENTITY if entry.get(field) is not None), "")
-    return ((int(entry["size"]), xxh3_64_intdigest(identity.encode()), 0),)
+    return int(entry["size"]), xxh3_64_intdigest(identity.encode()), 0
 
 
 def _copies(path: Path, stamp: Stamp) -> tuple[Path, Path]:
     """Where the copy of a segment is in the mirror, and that of its top."""
-    name = f"{path.name.removesuffix(SUFFIX)}.{stamp[0][1]:016x}"
+    name = f"{path.name.removesuffix(SUFFIX)}.{stamp[1]:016x}"
     return path.with_name(f"{name}{SUFFIX}"), path.with_name(f"{name}.top")

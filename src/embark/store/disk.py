@@ -17,9 +17,8 @@ from typing import Any
 from embark.data.atomic import PART, atomically
 
 SUFFIX = ".vectors"  # of a segment
-OLD_FILES = ("head.json", "vectors.bin", "keys.bin", "commits.bin")  # of a segment of format 1, which is a folder
 OVERLAYS: dict[Path, Path] = {}  # stores that cannot be written → folders of this process
-Stamp = tuple[tuple[int, int, int], ...]  # of each file of a segment: its size, and two numbers that tell it apart
+Stamp = tuple[int, int, int]  # of a segment's file: its size, and two numbers that tell it apart
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,12 @@ class Disk:
 
     def segments(self, folder: Path) -> list[tuple[Path, Stamp | None]]:
         """The segments of a space, each with what changes when it is written; None of one that is gone by now."""
-        entries = (entry for entry in _entries(folder) if entry.name.endswith(SUFFIX) != entry.is_dir())
+        entries = (entry for entry in _entries(folder) if entry.name.endswith(SUFFIX) and not entry.is_dir())
         return [(Path(entry.path), _stamp(entry.path)) for entry in entries]
+
+    def ignored(self, folder: Path) -> list[Path]:
+        """The folders in a space that are segments of format 1, which is not read."""
+        return [Path(entry.path) for entry in _entries(folder) if Path(entry.path, "head.json").exists()]
 
     def fetch(self, segments: Sequence[tuple[Path, Stamp]], rows: bool = False, again: bool = False) -> None:
         """Have segments at hand that are opened next, or whose `rows` are read next; `again`, if they are copies."""
@@ -60,13 +63,9 @@ class Disk:
                 file.write(chunk)
 
     def delete(self, paths: Sequence[Path]) -> None:
-        """Remove segments; one of format 1 is a folder."""
+        """Remove segments."""
         for path in paths:
-            if path.is_dir():
-                with suppress(FileNotFoundError):  # somebody else removes it, too
-                    shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
 
     def clean(self, folder: Path, age: float) -> None:
         """Delete what killed writers left, if it is older than `age` seconds."""
@@ -114,18 +113,9 @@ def _size(path: Path) -> int:
 
 
 def _stamp(name: str) -> Stamp | None:
-    """What changes when the files of a segment are written; None if it is gone."""
-    if name.endswith(SUFFIX):
-        try:
-            state = os.stat(name)
-        except FileNotFoundError:
-            return None
-        return ((state.st_size, state.st_mtime_ns, state.st_ino),)
-    stamps = []
-    for file in OLD_FILES:
-        try:
-            state = os.stat(os.path.join(name, file))
-            stamps.append((state.st_size, state.st_mtime_ns, state.st_ino))
-        except FileNotFoundError:
-            stamps.append((0, 0, 0))
-    return tuple(stamps)
+    """What changes when the file of a segment is written; None if it is gone."""
+    try:
+        state = os.stat(name)
+    except FileNotFoundError:
+        return None
+    return state.st_size, state.st_mtime_ns, state.st_ino

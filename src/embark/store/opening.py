@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from embark.store.disk import SUFFIX, Disk, Stamp
-from embark.store.old_segments import read_old_segment
+from embark.store.disk import Disk, Stamp
 from embark.store.segments import Segment, read_segment, unmap
 
 OPENED: dict[Path, dict[str, Segment]] = {}  # by folder and name: segments of this process, as they were opened
@@ -26,7 +25,7 @@ def open_segment(disk: Disk, path: Path, stamp: Stamp, again: bool = False) -> S
     known = opened.get(path.name)
     if known is None or known.stamp != stamp or again:
         start = time.monotonic()
-        known = read_old_segment(path, stamp) if path.suffix != SUFFIX else read_segment(disk, path, stamp)
+        known = read_segment(disk, path, stamp)
         if known.damage and disk.renew(path, stamp, start):
             known = read_segment(disk, path, stamp)
         opened[path.name] = known

@@ -107,12 +107,10 @@ class Segment:
     @property
     def matrix(self) -> Array:
         try:
-            return _map(self._file(), self.stamp, DTYPES[self.head.dtype], self.rows, self.head.dim, self.offset)
+            path = self.disk.file(self.path, self.stamp, rows=True)
+            return _map(path, self.stamp, DTYPES[self.head.dtype], self.rows, self.head.dim, self.offset)
         except (FileNotFoundError, ValueError) as error:
             raise Gone(f"{self.place} was deleted or cut while it was read; run again.") from error
-
-    def _file(self) -> Path:
-        return self.disk.file(self.path, self.stamp, rows=True)
 
     def copy(self, local: Array, out: Array, places: Array) -> None:
         """Copy entries to rows of `out` that begin at `places`, and check those that were not checked before."""
@@ -132,18 +130,13 @@ class Segment:
             return
         if len(fresh) < len(local):
             rows = [rows[row] for row in fresh] if self.head.ragged else rows[fresh]
-        damaged = self._check(local[fresh], rows)
+        damaged = local[fresh][checksums(key_words(self.keys[local[fresh]]), rows) != self.entries["sum"][local[fresh]]]
         if len(damaged) and self.disk.renew(self.path, self.stamp, start):
             unmap()
             self.copy(local, out, places)
         else:
             self.lost[damaged] = True
             self.checked[local] = True
-
-    def _check(self, local: Array, rows: Any) -> Array:
-        """Those that are damaged, of entries with these rows."""
-        sound = checksums(key_words(self.keys[local]), rows) == self.entries["sum"][local]
-        return np.asarray(local[~sound])
 
     def check(self, local: Array) -> int:
         """Check entries that were not checked before; how many of all these are damaged."""
@@ -199,7 +192,7 @@ def read_segment(disk: Disk, path: Path, stamp: Stamp) -> Segment:
     head = read_head(json.loads(described[:head_size]))
     entries = np.frombuffer(described, ENTRY, count, head_size)
     offset = _aligned(len(header) + len(described))
-    rows_there = max(0, stamp[0][0] - offset) // head.width if head.width else rows
+    rows_there = max(0, stamp[0] - offset) // head.width if head.width else rows
     damage = "its end is cut off" if rows_there < rows else ""
     return Segment(disk, path, stamp, head, entries, min(rows, rows_there), offset, damage)
 

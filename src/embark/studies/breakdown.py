@@ -12,7 +12,7 @@ from embark.catalogue import check_name, group_values, listed
 from embark.results import ABOUT, TaskResult
 from embark.results.table import Exact, Row, Score, Table, short
 from embark.settings import Settings
-from embark.stats.outcomes import observations_of, require_outcomes, statistic_of
+from embark.stats.outcomes import observations_of, require_outcomes
 from embark.stats.shared import ItemNumbers, Observations, part_interval
 from embark.studies.analysis import Analysis
 from embark.studies.own_results import own_results
@@ -50,7 +50,7 @@ def breakdown(
     if not groups:
         raise EmbarkError(
             "No result on disk has facts about its items to go by: only some readers keep them (webdataset, ark), and "
-            "only scores that are means of items can be broken down. Results of older versions have none: --rescore."
+            "only scores that are means of items can be broken down."
         )
     if by is not None:
         check_name("fact about items", by, labels)
@@ -154,7 +154,7 @@ def _groups(result: TaskResult, numbers: ItemNumbers, classes: bool) -> Iterator
     if classes and "label" in columns:
         labels[CLASS] = columns["label"]
     conditions = _conditions(result, columns)
-    if not (labels or conditions) or statistic_of(result, columns) != "mean":
+    if not (labels or conditions) or result.records[0].statistic != "mean" or result.metric not in columns:
         return
     require_outcomes("mean", result.metric, columns)
     items = observations_of(columns, result.task, numbers)  # ids repeat from task to task

@@ -42,8 +42,7 @@ def calibration(
     calibrated = tuple(part for part in parts.values() if part is not None)
     if not calibrated:
         raise EmbarkError(
-            "No result on disk tells how sure its predictions are. Those of zero-shot tasks do; older ones are "
-            "computed again from stored vectors by embark run --rescore (rescore=True in Python)."
+            "No result on disk tells how sure its predictions are: only zero-shot tasks do. Run one first."
         )
     left_out = [f"{result.task} of {result.model}" for result in results if parts[result.model + result.task] is None]
     more = (f"left out, outcomes tell no probabilities: {listed(left_out, 3)}",) if left_out and tasks else ()

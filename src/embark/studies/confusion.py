@@ -42,8 +42,7 @@ def confusion(
     parts = tuple(part for result in results if (part := classes_of(result)) is not None)
     if not parts:
         raise EmbarkError(
-            "No result on disk tells the classes of its items. Those of zero-shot and probe tasks do; older ones are "
-            "computed again from stored vectors by embark run --rescore (rescore=True in Python)."
+            "No result on disk tells the classes of its items: only zero-shot and probe tasks do. Run one first."
         )
     shown = {(part.model, part.task) for part in parts}
     left_out = [f"{result.task} of {result.model}" for result in results if (result.model, result.task) not in shown]

@@ -10,6 +10,7 @@ from embark.catalogue import Catalogue, UnknownName, match_words
 from embark.plugins import with_plugins
 from embark.settings import FOLDER_FILE, folder_names
 from embark.tasks import ark, mieb, mmeb, pocket, pocket_ark, text_sts, unibench
+from embark.tasks.benchmarks import read_benchmarks
 from embark.types import Benchmark, EmbarkError, Task
 
 DEFAULT_BENCHMARK = "Pocket"
@@ -23,7 +24,7 @@ TASKS: Catalogue[Task] = Catalogue(
 )
 BENCHMARKS: Catalogue[Benchmark] = Catalogue(
     "benchmark",
-    lambda: with_plugins((row for table in _TABLES for row in table.BENCHMARKS), "benchmarks", lambda one: one.name),
+    lambda: with_plugins(read_benchmarks(), "benchmarks", lambda benchmark: benchmark.name),
     lambda benchmark: benchmark.name,
     "`embark benchmarks` lists them all.",
 )

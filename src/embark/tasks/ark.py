@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from embark.types import Benchmark, Pool, Source, Task
+from embark.types import Pool, Source, Task
 
 # "main", because only the short form of the data's one commit is known: fa796a7, "Initial release of ARK-Bench".
 SOURCE = Source(
@@ -75,11 +75,4 @@ TASKS: tuple[Task, ...] = (
     _row("Computer-Science", TECHNOLOGY, 75, 5226, "text", "tables, line and bar charts, design drawings", "knowledge reasoning, conceptual abstraction", "arXiv"),
     _row("Mechanical", TECHNOLOGY, 82, 917, "text", "design drawings", "knowledge reasoning", "Mechanical mechanism"),
     _row("Electronics", TECHNOLOGY, 51, 306, "text, may carry an image", "circuit schematics, tables", "logical reasoning, symbolic reasoning", "ElectroVizQA"),
-)  # fmt: skip
-
-BENCHMARKS: tuple[Benchmark, ...] = (
-    Benchmark(
-        "ARK", "ARK", tuple(task.name for task in TASKS), rule="ark",
-        description="17 subtypes of knowledge, with a second axis of six reasoning skills; needs labels that are not published.",
-    ),
 )  # fmt: skip

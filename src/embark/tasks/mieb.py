@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from embark.tasks.unibench import LISTS
-from embark.types import Benchmark, Modality, Pool, Source, Task
+from embark.types import Modality, Pool, Source, Task
 
 # Zero-shot task → class names in order.
 LABELS: dict[str, list[str]] = json.loads(Path(__file__).with_name("mieb_labels.json").read_text("utf-8"))
@@ -707,36 +707,4 @@ TASKS: tuple[Task, ...] = (
     _sts("STSBenchmarkMultilingualVisualSTS", "Pixel-Linguist/rendered-stsb",
          {f"{code}/{split}": pairs for split, pairs in (("dev", 1500), ("test", 1379)) for code in STSB},
          "Only MIEB(Img) lists it.", subsets=_spoken(STSB), splits=("dev", "test"), **RENDERED | {"domain": "News, Social, Web, Spoken, Written"}),
-)  # fmt: skip
-
-# ── boards ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-_ALL = tuple(task.name for task in TASKS if "Only MIEB(Img) lists it." not in task.notes)
-_MULTILINGUAL = {"Any2AnyMultilingualRetrieval", "VisualSTS(multi)"}
-_LITE = (
-    "Country211", "DTD", "EuroSAT", "GTSRB", "OxfordPets", "PatchCamelyon", "RESISC45", "SUN397", "ImageNetDog15Clustering",
-    "TinyImageNetClustering", "CIFAR100ZeroShot", "Country211ZeroShot", "FER2013ZeroShot", "FGVCAircraftZeroShot", "Food101ZeroShot",
-    "OxfordPetsZeroShot", "StanfordCarsZeroShot", "BLINKIT2IMultiChoice", "CVBenchCount", "CVBenchRelation", "CVBenchDepth",
-    "CVBenchDistance", "AROCocoOrder", "AROFlickrOrder", "AROVisualAttribution", "AROVisualRelation", "Winoground", "ImageCoDe",
-    "STS13VisualSTS", "STS15VisualSTS", "VisualSTS17Multilingual", "VisualSTS-b-Multilingual", "CIRRIT2IRetrieval", "CUB200I2IRetrieval",
-    "Fashion200kI2TRetrieval", "HatefulMemesI2TRetrieval", "InfoSeekIT2TRetrieval", "NIGHTSI2IRetrieval", "OVENIT2TRetrieval",
-    "RP2kI2IRetrieval", "VidoreDocVQARetrieval", "VidoreInfoVQARetrieval", "VidoreTabfquadRetrieval", "VidoreTatdqaRetrieval",
-    "VidoreShiftProjectRetrieval", "VidoreSyntheticDocQAAIRetrieval", "VisualNewsI2TRetrieval", "VQA2IT2TRetrieval", "WebQAT2ITRetrieval",
-    "WITT2IRetrieval", "XM3600T2IRetrieval",
-)  # fmt: skip
-
-
-def _pictures(tasks: Iterable[Task]) -> tuple[str, ...]:
-    """Those that need images alone, with the two STS wholes in place of their parts."""
-    return tuple(task.name for task in tasks if task.modalities == ("image",) and not task.name.startswith("VisualSTS"))
-
-
-BENCHMARKS: tuple[Benchmark, ...] = (
-    Benchmark("MIEB(Multilingual)", "MIEB", _ALL, "mean-of-types", "All 130 tasks in 38 languages; the paper's main table. Mean over 10 task types."),
-    Benchmark(
-        "MIEB(eng)", "MIEB", tuple(task.name for task in TASKS if task.name in _ALL and task.tags["type"] not in _MULTILINGUAL),
-        "mean-of-types", "The 125 English tasks. Mean over 8 task types.",
-    ),
-    Benchmark("MIEB(lite)", "MIEB", _LITE, "mean-of-types", "51 tasks that rank models nearly as all 130 do, at a fraction of the cost. Mean over 10 task types."),
-    Benchmark("MIEB(Img)", "MIEB", _pictures(TASKS), "mean-of-types", "The 49 tasks that need no text encoder. Mean over 5 task types."),
 )  # fmt: skip

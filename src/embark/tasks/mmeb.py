@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from embark.tasks.omni import DIRECTIONS, instruction
-from embark.types import MODALITIES, Benchmark, Modality, Pool, Source, Style, Task
+from embark.types import MODALITIES, Modality, Pool, Source, Style, Task
 
 HUB = "VLM2Vec/MMEB-V3"
 PINNED = "4a5560b2b64384204b6fea8a82ea986eba51f5aa"  # the commit that a public download script of the authors' names
@@ -702,13 +702,3 @@ OMNISET: tuple[Task, ...] = tuple(_direction(query, target) for query, target in
 
 GROUPS = {"image": IMAGE, "video": VIDEO, "visdoc": DOCUMENTS, "audio": AUDIO, "text": TEXT, "agent": AGENT}
 TASKS: tuple[Task, ...] = (*(task for group in GROUPS.values() for task in group), *OMNISET)
-
-BENCHMARKS: tuple[Benchmark, ...] = (
-    Benchmark(
-        "MMEB-V3", "MMEB-V3", tuple(task.name for group in GROUPS.values() for task in group), rule="mmeb",
-        description="190 rankings over text, image, video, documents, audio and agents: the mean over tasks, with missing audio as zero (All) or left out (All*).",
-    ),
-    *(Benchmark(f"MMEB-V3({name})", "MMEB-V3", tuple(task.name for task in group), rule="mmeb", description=f"The {len(group)} {name} tasks of MMEB-V3.")
-      for name, group in GROUPS.items()),
-    Benchmark("OmniSET", "MMEB-V3", tuple(task.name for task in OMNISET), rule="mmeb", description="12 directions between four modalities: is the asked modality found?"),
-)  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from embark.tasks.omni import DIRECTIONS, INSTRUCTIONS
-from embark.types import Benchmark, Modality, Source, Task
+from embark.types import Modality, Source, Task
 
 SOURCE = Source(
     id="embark/pocket",
@@ -187,17 +187,4 @@ TASKS: tuple[Task, ...] = (
          "200 emoji in four modalities, all 12 directions between them as subsets, as in OmniSET: 64 candidates of every modality, the query itself among them.",
          "A model that does not read which modality to find ranks the query itself first: its hit rate at 1 is zero, so the main score is MRR.", SYNTHETIC,
          metric="mrr_at_1000", instructions=INSTRUCTIONS, options={"negatives": 15}, subsets=dict.fromkeys(DIRECTIONS, ("eng",))),
-)  # fmt: skip
-
-BENCHMARKS: tuple[Benchmark, ...] = (
-    Benchmark("Pocket", "Pocket", tuple(task.name for task in TASKS), description="All 40 emoji tasks; minutes on a laptop, offline."),
-    Benchmark(
-        "Pocket(lite)",
-        "Pocket",
-        (
-            "PocketFlagZeroShot", "PocketClockReading", "PocketClockArithmetic", "PocketHairPairs", "PocketNameSTS",
-            "PocketMomentRetrieval", "PocketSpokenNameToText", "PocketSpokenLanguageProbe",
-        ),
-        description="Eight quick tasks over text, image, audio and video: does everything work?",
-    ),
 )  # fmt: skip

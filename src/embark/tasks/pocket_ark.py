@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from embark.tasks.ark import COGNITION, FORMAL, NATURE, SOCIETY
 from embark.tasks.pocket import SOURCE
-from embark.types import Benchmark, Task
+from embark.types import Task
 
 
 def _row(name: str, domain: str, queries: int, gallery: int, mixed: bool, *notes: str) -> Task:
@@ -32,11 +32,4 @@ TASKS: tuple[Task, ...] = (
          "A clock face, or its name, and \"two hours later\" to one of 24 clock faces."),
     _row("Capitals", SOCIETY, 40, 223, False,
          "The capital of a country to its flag; in two of five queries, the right one of two capitals must be found first."),
-)  # fmt: skip
-
-BENCHMARKS: tuple[Benchmark, ...] = (
-    Benchmark(
-        "ARK(emoji)", "Pocket", tuple(task.name for task in TASKS), rule="ark",
-        description="Six subtypes of emoji on ARK's two axes; seconds on a laptop, offline.",
-    ),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from embark.tasks.mieb import ENGLISH, STS17, STSB, _spoken
-from embark.types import Benchmark, Pool, Source, Task
+from embark.types import Pool, Source, Task
 
 SAME = "The pairs of {} as plain text: not compared, inferred from equal sizes and a common origin."
 REVISIONS = {  # by data set, as mteb pins them
@@ -75,4 +75,3 @@ TASKS: tuple[Task, ...] = (
         subsets=_spoken(STSB), splits=("dev", "test"), score="similarity_score",
     ),
 )  # fmt: skip
-BENCHMARKS: tuple[Benchmark, ...] = ()

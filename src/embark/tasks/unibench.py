@@ -8,12 +8,12 @@ protocol `native` shows each model its own.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from embark.types import Benchmark, Pool, Source, Style, Task
+from embark.types import Pool, Source, Style, Task
 
 LISTS: Mapping[str, Any] = json.loads(Path(__file__).with_name("unibench_labels.json").read_text(encoding="utf-8"))
 
@@ -239,35 +239,3 @@ def _sampled(row: Task, size: int) -> Task:
 SAMPLED = tuple(_sampled(row, 5000) for row in ROWS if row.name == "UniBench/imagenetc")
 MNIST = tuple(_mnist(place, *variant) for place, variant in enumerate(STUDY, 1))
 TASKS: tuple[Task, ...] = ROWS + MNIST + SAMPLED
-
-
-# ── benchmarks ──
-
-# Table 3: the benchmark that stands for each type; reasoning has two.
-BY_TYPE = ("imagenet1k", "countbench", "dspr_y_position", "vg_attribution", "dtd", "resisc45", "imagenetv2", "imagenetc")  # fmt: skip
-SHORT = {"imagenetc": "imagenetc@5000"}
-# Table 4: the benchmark that stands for each capability.
-BY_CAPABILITY = (
-    "food101", "countbench", "dspr_y_position", "vg_attribution", "dollar_street", "flowers102", "dmlab", "smallnorb_azimuth", "dtd",
-    "eurosat", "mnist", "imagenet1k", "imagenet9", "imagenetr", "imagenetv2", "imagenetc", "retinopathy", "sun397",
-)  # fmt: skip
-
-
-def _benchmark(name: str, tasks: Iterable[str], description: str, rule: str = "mean-of-types") -> Benchmark:
-    return Benchmark(name, "UniBench", tuple(tasks), rule, description)
-
-
-BENCHMARKS: tuple[Benchmark, ...] = (
-    _benchmark("UniBench", (task.name for task in ROWS),
-               "All 53 benchmarks: the mean of each type, then the mean of the 7 types. Four of the paper's models load QuickGELU weights with GELU, so their published scores are low."),
-    _benchmark("UniBench(types)", (f"UniBench/{key}" for key in BY_TYPE),
-               "One benchmark a type, two for reasoning: the text counts seven and promises 5 minutes, Table 3 lists these eight; ImageNet-C alone takes longer, see UniBench(5 minutes)."),
-    _benchmark("UniBench(5 minutes)", (f"UniBench/{SHORT.get(key, key)}" for key in BY_TYPE),
-               "UniBench(types) with 5,000 pictures of ImageNet-C: 0.3 million items in place of 5 million, minutes on a GPU once the data is there."),
-    _benchmark("UniBench(capabilities)", (f"UniBench/{key}" for key in BY_CAPABILITY),
-               "One benchmark for each of the 18 capabilities of Table 4 (the text counts 17).", "mean-of-capabilities"),
-    *(_benchmark(f"UniBench({name.lower()})", (task.name for task in ROWS if task.category == name), f"The benchmarks of the type {name.lower()}.")
-      for name in TYPES),
-    _benchmark("UniBench(MNIST prompts)", (task.name for task in MNIST),
-               "MNIST under two forms of labels and three sets of prompts (paper, A.4)."),
-)  # fmt: skip
