@@ -76,7 +76,7 @@ def test_names_of_options_are_free() -> None:
         names = {parameter.name for parameter in parameters}
         names |= {flag.strip("-").replace("-", "_") for parameter in parameters for flag in parameter.opts}
         used |= names - {*study.options, *Study.ARGUMENTS[study.needs]}
-    assert used - {"m", "b", "t", "model", "prompt", "task"} == set(Study.COMMAND) - {"help"}
+    assert used - {"m", "b", "t", "prompt"} == set(Study.COMMAND) - {"help"}
 
 
 def spread(benchmark: Any = None, tasks: Any = None, *, top: int = 3, own: bool = False, settings: Any = None) -> Any:
@@ -103,13 +103,16 @@ def flagged(log: bool = True, **shared: Any) -> None:
         ({"options": {"top": Option(dict, "")}}, "its option 'top' cannot be <class 'dict'>"),
         ({"options": {"tasks": Option(str, "")}}, "its option 'tasks' has a name that is not free"),
         ({"options": {"plot": Option(str, "")}}, "its option 'plot' has a name that is not free"),
+        ({"options": {"task": Option(str, "")}}, "its option 'task' has a name that is not free"),
+        ({"needs": "vectors", "options": {"models": Option(str, "")}},
+         "its option 'models' has a name that is not free"),
         ({"options": {"least": Option(int, "")}}, "its function does not take least"),
         ({"run": lambda tasks: None}, "its function does not take benchmark, own, settings"),
         ({"run": required}, "the argument 'top' has no default"),
         ({"run": flagged, "options": {"log": Option(bool, "")}}, "its option 'log' is a flag, whose default is False"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
-)
+)  # fmt: skip
 def test_a_wrong_declaration_is_refused(declared: dict[str, Any], fault: str) -> None:
     arguments: dict[str, Any] = {"name": "spread", "about": "How far.", "run": spread, "needs": "scores"} | declared
     with pytest.raises(EmbarkError) as error:

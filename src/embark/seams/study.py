@@ -37,14 +37,15 @@ class Study:
     KINDS: ClassVar[tuple[Any, ...]] = (str, int, float, bool, Path, list[str], list[int], list[float])
     COMMAND: ClassVar[tuple[str, ...]] = (  # what else every command of a study takes
         "folder", "tasks_file", "allow_outside", "dtype", "trust", "home", "store", "results",
-        "style", "format", "select", "plot", "save", "help",
+        "style", "format", "select", "plot", "save", "help", "model", "task",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
         self._check(bool(re.fullmatch("[a-z][a-z0-9-]*", self.name)), "a name has small letters, digits and hyphens")
         self._check(bool(self.about.strip()), "it has no `about`")
         self._check(self.needs in self.ARGUMENTS, f"it needs {' or '.join(self.ARGUMENTS)}, not {self.needs!r}")
-        taken = (*self.ARGUMENTS[self.needs], *self.COMMAND)
+        arguments = self.ARGUMENTS[self.needs]
+        taken = (*arguments, *self.COMMAND, *(f"{name}s" for name in arguments))  # --model is of model and of models
         for name, option in self.options.items():
             self._check(name.isidentifier() and name not in taken, f"its option '{name}' has a name that is not free")
             self._check(isinstance(option, Option), f"its option '{name}' is no embark.types.Option")
