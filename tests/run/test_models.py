@@ -13,7 +13,8 @@ from device_pictures import means
 from embark.data.items import as_keys
 from embark.models.encoder import CUDA_PIXELS, Encoder, cuda_pixels
 from embark.protocol import vector_space
-from embark.results import Results, _json, _meta
+from embark.results import Results
+from embark.results.schema import card_content, json_bytes
 from embark.run.models import _stored_pixels, load_model
 from embark.settings import Settings, load_settings
 from embark.store import Store
@@ -69,6 +70,6 @@ def test_a_model_of_results_has_their_pixels(settings: Settings) -> None:
     other = replace(card, name=card.name + CUDA_PIXELS, pixels="cuda")
     folder = Results(settings.results).folder(other.name, other.revision)
     folder.mkdir(parents=True)
-    (folder / "model_meta.json").write_bytes(_json(_meta(other)))
+    (folder / "model_meta.json").write_bytes(json_bytes(card_content(other)))
     with pytest.raises(EmbarkError, match="embark/pocket cannot have its pixels from a GPU"):
         load_model(other.name, settings=settings)
