@@ -70,6 +70,33 @@ def test_the_gate_of_the_examples_closes(pictures: Path, tmp_path: Path) -> None
         assert sorted(losses) == ["PicturesProbe", "PicturesZeroShot", "mean of 2 tasks"], gate.stderr
 
 
+@pytest.mark.slow
+def test_the_plug_in_is_installed_and_its_parts_work_in_every_command(tmp_path: Path) -> None:
+    site = tmp_path / "site-packages"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", site, EXAMPLES / "plugin"]
+    assert subprocess.run(pip, check=False, timeout=300).returncode == 0
+    place = {"PYTHONPATH": str(site), "EMBARK_HOME": str(tmp_path / "home")}
+
+    def embark(*words: str) -> str:
+        command = [sys.executable, "-m", "embark", "--plugins", "embark-colors", *words]
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=os.environ | place, cwd=tmp_path, timeout=300, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    run = embark("run", "-m", "colors/mean", "-m", "embark/random", "-t", "ColorFamilies")
+    assert re.search(r"ColorFamilies +share_alike +14\.3 +83\.3 \[70\.8, 91\.2\] ", run)
+    assert "colors/mean is better than embark/random on 1" in embark("compare", "colors/mean", "embark/random")
+    assert re.search(r"1 +1 +A +colors/mean +83\.3 \[70\.8, 91\.2\]", embark("leaderboard", "-b", "Colors"))
+    assert re.search(r"skyblue +0\.000", embark("analyze", "hardest", "-t", "ColorFamilies", "--top", "5"))
+    embark("site", "-b", "Colors", "page")
+    assert "colors/mean" in "".join(path.read_text() for path in (tmp_path / "page").rglob("*.js"))
+    for kind, name in (("evaluator", "neighbors"), ("reader", "colors"), ("study", "hardest")):
+        assert embark("show", f"--{kind}", name).startswith(f"{name}: ")
+    assert "embark_colors:load" in embark("show", "--loader", "mean-color")
+
+
 def test_explanations_of_columns_go_with_them() -> None:
     table = Table(("model", "tie"), (), ("tie: models with one letter", "2 tasks"))
     assert table.only("model").notes == ("2 tasks",)
