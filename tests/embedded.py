@@ -16,6 +16,7 @@ ROWS = {
     "choice": "PocketClockReading",
     "zeroshot": "PocketSubgroupZeroShot",
     "sts": "PocketNameSTS",
+    "pair-classification": "PocketNameSTS",
     "probe": "PocketGroupProbe",
     "clustering": "PocketGroupClustering",
     "robustness": "PocketRobustness",

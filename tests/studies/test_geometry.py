@@ -126,6 +126,12 @@ def test_no_item_is_its_own_neighbour() -> None:
             ("left", "right"),
             {(1, 2)},
         ),
+        (
+            Gold(np.arange(4), np.array([3, 2, 1, 0]), np.eye(4)[1]),  # one pair matches
+            "pair-classification",
+            ("left", "right"),
+            {(1, 2)},
+        ),
         (Groups(np.array([0, 1, 0, 1]), ("a", "b")), "clustering", ("item", "item"), {(0, 2), (1, 3)}),
     ],
 )

@@ -129,7 +129,7 @@ def test_similarity_tasks_know_distances() -> None:
 
 def test_tasks_without_a_similarity() -> None:
     task = embedded("clustering", Groups(np.arange(20) % 2, ("a", "b")), {"item": gaussian(20, 4)})
-    with pytest.raises(EmbarkError, match="scored without a similarity"):
+    with pytest.raises(EmbarkError, match="scored without the model's similarity: 'clustering'"):
         vector_variants.compared([task])
 
 

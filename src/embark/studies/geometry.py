@@ -313,7 +313,7 @@ def matches(part: EmbeddedPart) -> tuple[str, str, Array, Array]:
             count = min(truth.image.shape[1], truth.text.shape[1])
             return "image", "text", truth.image[:, :count].ravel(), truth.text[:, :count].ravel()
         case Gold():
-            similar = truth.score >= np.quantile(truth.score, 0.75)
+            similar = (truth.score >= np.quantile(truth.score, 0.75)) & (truth.score > truth.score.min())
             return "left", "right", truth.left[similar], truth.right[similar]
         case Split():
             return "test", "train", *_with_same_label(first_label(truth.test), first_label(truth.train))

@@ -117,7 +117,8 @@ def compared(tasks: Iterable[Embedded]) -> Sweep:
             return [Variant(name, task.under(metric=f"{name}_{statistic}")) for name in names]
         if evaluator not in COMPARED:
             raise EmbarkError(
-                f"{task.task.name} is scored without a similarity ('{evaluator}' learns from raw vectors)."
+                f"{task.task.name} is scored without the model's similarity: '{evaluator}' compares in its own way, or "
+                "learns from raw vectors."
             )
         names = [own, *(name for name in SIMILARITIES[:2] if name != own)]
         return [Variant(name, task.under(similarity=name)) for name in names]
