@@ -212,6 +212,22 @@ def sts(statistic: str) -> Simulation:
     return simulate
 
 
+def pair_classification(share: float) -> Simulation:
+    """Pairs of different items, of which a share match."""
+
+    def simulate(rng: np.random.Generator, n: int) -> Draw:
+        gold = rng.permutation(np.arange(n) < max(2, share * n)) * 1.0
+        noise, apart = rng.normal(size=n), Observations.apart(n)
+        a, b, c = (
+            Part("average_precision", "cosine_ap", {"gold": gold, "similarity": similarity}, apart)
+            for distance in (1.2, 1.2, 1.8)
+            for similarity in [distance * gold + (noise + rng.normal(size=n)) / 2**0.5]
+        )
+        return judged([a], [b], [c])
+
+    return simulate
+
+
 def sts_shared(statistic: str) -> Simulation:
     """Three pairs to an item, so that every item is in about six of them."""
 
@@ -385,6 +401,8 @@ def cells(quick: bool) -> Iterator[Cell]:
         yield Cell("runs that differ much", n, noisy_runs, 3)
         yield Cell("STS, Spearman", n, sts("spearman"), 4)
         yield Cell("STS, Pearson", n, sts("pearson"), 4)
+        yield Cell("pairs, half of them match", n, pair_classification(0.5), 5)
+        yield Cell("pairs, one in ten matches", n, pair_classification(0.1), 5)
         yield Cell("STS of pairs that share items", n, sts_shared("spearman"), 6)
         yield Cell("eight languages over the same items", n, subsets, 10)
         yield Cell("five captions a picture", n, captions, 6)

@@ -50,7 +50,7 @@ def test_there_is_an_example_of_every_evaluator(shown: None) -> None:
 
 
 def test_the_table_of_shapes_names_evaluators_and_readers() -> None:
-    rows = re.findall(r"^\| ([a-z, ]+) \| `([a-z-]+)` \|", DATA, flags=re.M)
+    rows = re.findall(r"^\| ([a-z, -]+) \| `([a-z-]+)` \|", DATA, flags=re.M)
     assert {name for names, _ in rows for name in names.split(", ")} == set(EVALUATORS)
     assert {reader for _, reader in rows} <= set(READERS)
 

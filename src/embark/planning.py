@@ -34,6 +34,7 @@ SIDES = {  # that tasks of an evaluator embed
     "probe": ("train", "test"),
     "multilabel": ("train", "test"),
     "sts": ("left", "right"),
+    "pair-classification": ("left", "right"),
 }
 
 

@@ -17,6 +17,7 @@ EVALUATORS: Registry[Evaluator] = plugins.registry(
         "clustering": "embark.evaluators.clustering:CLUSTERING",
         "pairs": "embark.evaluators.pairs:PAIRS",
         "sts": "embark.evaluators.sts:STS",
+        "pair-classification": "embark.evaluators.pair_classification:PAIR_CLASSIFICATION",
         "robustness": "embark.evaluators.robustness:ROBUSTNESS",
     },
     "evaluators",

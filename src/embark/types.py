@@ -196,7 +196,7 @@ class Matches:
 
 @dataclass(frozen=True)
 class Gold:
-    """Human similarity of pairs: left[i] and right[i] were given score[i]."""
+    """Human similarity of pairs: left[i] and right[i] were given score[i]; or 1 if they match, and 0 if not."""
 
     left: Array = index("left")
     right: Array = index("right")

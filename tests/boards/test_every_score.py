@@ -73,6 +73,9 @@ def case(kind: str, size: int, noise: float = 1.0) -> Case:
     if kind == "pairs":
         rows = at[: size // 2 * 2].reshape(-1, 2)
         return kind, Matches(rows, rows), {"image": near, "text": twin}, {}
+    if kind == "pair-classification":
+        twin[at % 2 == 0] = twin[(at[at % 2 == 0] + 1) % size]
+        return kind, Gold(at, at, at % 2), {"left": near, "right": twin}, {}
     assert kind == "sts"
     gold = np.einsum("nd,nd->n", near, twin) + rng.normal(size=size)
     return kind, Gold(at, at, gold), {"left": near, "right": twin}, {}
@@ -207,6 +210,7 @@ UNRANKED = {
     "clustering": {"item": [2, 5]},
     "pairs": {"image": [2], "text": [9]},
     "sts": {"left": [2], "right": [5]},
+    "pair-classification": {"left": [2], "right": [5]},
 }
 
 
@@ -227,7 +231,7 @@ def fewer(kind: str, truth: Any, vectors: dict[str, Array]) -> tuple[Any, dict[s
         cut("test", [0, 7])
         more = aligned([1], train=truth.train, drawn=truth.drawn)
         return replace(truth, **more, **aligned([0, 7], test=truth.test)), vectors
-    if kind in ("pairs", "sts"):  # positions may stay: only rows go
+    if kind in ("pairs", "sts", "pair-classification"):  # positions may stay: only rows go
         rows = [1, 4] if kind == "pairs" else [2, 5]
         names = ("image", "text") if kind == "pairs" else ("left", "right", "score")
         return replace(truth, **aligned(rows, **{name: getattr(truth, name) for name in names})), vectors

@@ -379,6 +379,10 @@ def reader_samples() -> dict[str, tuple[Task, dict[str, dict[str, bytes]]]]:
         "Own", "Own", "choice", "tuples", Source("own/data", "1", files={"test": ("tuples.jsonl",)}), "accuracy", "",
         KINDS, columns={role: role for role in COLUMNS}, subsets=dict.fromkeys(DIRECTIONS, ("eng",)),
     )  # fmt: skip
+    tasks["labelled-pairs", "pair-classification", ""] = Task(
+        "Own", "Own", "pair-classification", "labelled-pairs", Source("own/data", "1"), "cosine_ap", "", ("text",),
+        columns={"left": "sentence1", "right": "sentence2", "label": "labels"}, subsets={"default": ("eng",)},
+    )  # fmt: skip
     samples = {}
     for key, task in tasks.items():
         if task.reader.startswith("pocket"):
@@ -390,6 +394,9 @@ def reader_samples() -> dict[str, tuple[Task, dict[str, dict[str, bytes]]]]:
                 "queries.jsonl": b'{"_id": "1", "text": "one?"}\n{"_id": "2", "text": "two?"}\n',
                 "qrels/test.tsv": b"query-id\tcorpus-id\tscore\n1\ta\t2\n2\tb\t1\n",
             })  # fmt: skip
+        elif task.reader == "labelled-pairs":
+            lists = b'{"sentence1": ["a", "b"], "sentence2": ["a", "c"], "labels": [1, 0]}\n'
+            hub.add("own/data", {"test.jsonl": lists})
         elif task.reader == "tuples":
             hub.add("own/data", tuple_sample())
         elif task.reader == "ark":

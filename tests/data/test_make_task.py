@@ -152,6 +152,17 @@ def test_each_kind_of_task_is_made_of_its_usual_columns(tiny: embark.Encoder) ->
     similar = [("a red page", "a red sheet", 5), ("a red page", "a blue page", 1.5), ("green", "green", 4)]
     sts = embark.task(similar)
     assert (sts.evaluator, sts.modalities, type(read(sts).truth)) == ("sts", ("text",), Gold)
+    same = [{"sentence1": "a red page", "sentence2": word, "labels": int(word == "red")} for word in ("red", "blue")]
+    duplicates = embark.task(same)
+    assert (duplicates.evaluator, duplicates.metric, duplicates.category) == (
+        "pair-classification", "cosine_ap", "Pair classification",
+    )  # fmt: skip
+    assert read(duplicates).truth.score.tolist() == [1, 0]
+    fits = [{"image": picture("red"), "caption": f"a {name} page", "label": name == "red"} for name in COLORS]
+    shown = embark.task(fits, "pair-classification", {"label": "label", "left": "image", "right": "caption"})
+    assert (shown.modalities, dict(shown.options)) == (("text", "image"), {"left": "image"})
+    assert [read(shown).sides[side].items[0].modalities for side in ("left", "right")] == [("image",), ("text",)]
+    assert 0 <= score(tiny, shown) <= 1
     questions = [{"image": picture("red"), "question": "?", "choices": ["red", "blue"], "answer": 0}]
     choice = embark.task(questions)
     assert (choice.evaluator, choice.mixed, type(read(choice).truth)) == ("choice", True, Qrels)

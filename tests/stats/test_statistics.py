@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
+from sklearn.metrics import average_precision_score
 
 from embark.evaluators.clustering import contingency, from_contingency
 from embark.evaluators.sts import correlation
@@ -96,6 +97,43 @@ def test_a_constant_similarity_has_the_evaluators_zero() -> None:
     assert interval("pearson", "x", same) == interval("spearman", "x", same) == (0, 0)
 
 
+# ── average precision ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def ranked(n: int, share: float, distance: float, rng: np.random.Generator) -> dict[str, Array]:
+    gold = (rng.random(n) < share) * 1.0
+    return {"gold": gold, "similarity": rng.normal(size=n) + distance * gold}
+
+
+def precision(outcomes: dict[str, Array]) -> float:
+    return float(average_precision_score(outcomes["gold"], outcomes["similarity"]))
+
+
+@pytest.mark.parametrize(("n", "share", "distance"), [(100, 0.5, 1.0), (400, 0.1, 1.5), (200, 0.5, 3.0)])
+def test_intervals_cover_the_average_precision_they_estimate(n: int, share: float, distance: float) -> None:
+    rng = np.random.default_rng(6)
+    true = precision(ranked(200_000, share, distance, rng))
+    found = np.array([interval("average_precision", "x", ranked(n, share, distance, rng)) for _ in range(600)])
+    assert 0.90 <= ((found[:, 0] <= true) & (true <= found[:, 1])).mean() <= 0.98
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_average_precision_spreads_as_resampled_pairs_do(ties: bool) -> None:
+    outcomes = ranked(300, 0.3, 1.0, np.random.default_rng(3))
+    outcomes["similarity"] = np.round(outcomes["similarity"], 0 if ties else 9)
+    slow = slowly(outcomes, precision)
+    assert deviation("average_precision", "x", outcomes) == pytest.approx(slow.std(), rel=0.15)
+
+
+@pytest.mark.parametrize(("pairs", "matches"), [(4, 2), (100, 50), (1000, 5), (1000, 500), (1000, 995)])
+def test_a_perfect_average_precision_is_not_certain(pairs: int, matches: int) -> None:
+    gold = (np.arange(pairs) < matches) * 1.0
+    low, high = interval("average_precision", "x", {"gold": gold, "similarity": gold})
+    assert high == 1
+    assert 0 < low < 1 - 1 / pairs
+    assert low > 0.9 or min(pairs, matches) <= 50
+
+
 # ── clusterings ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -176,6 +214,8 @@ def test_means_are_left_to_mean_interval() -> None:
 def test_the_answer_of_many_items_does_not_vary(statistic: str) -> None:
     n = 100_000
     outcomes = related(n, 0.5, np.random.default_rng(0)) | clustered(n, 100, 0.6) | repeated(n, 0.5, 0.6, 0.7)
+    if statistic == "average_precision":
+        outcomes["gold"] = outcomes["gold"] > 0
     found = interval(statistic, "accuracy_run1" if statistic == "mean" else "accuracy", outcomes)
     assert found == interval(statistic, "accuracy_run1" if statistic == "mean" else "accuracy", outcomes)
     assert 0 < width(found) < (0.5 if statistic == "runs" else 0.02)  # three runs tell little

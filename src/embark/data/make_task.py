@@ -48,9 +48,12 @@ NEEDED = {  # kind → (its reader, the roles that it needs besides content)
     "choice": ("question", ("question", "choices", "answer")),
     "pairs": ("captions", ("images", "texts")),
     "sts": ("rendered-sts", ("left", "right", "score")),
+    "pair-classification": ("labelled-pairs", ("left", "right", "label")),
 }  # fmt: skip
 SEVERAL = ("images", "texts", "text")  # roles that may name several columns
-TITLES = {"zeroshot": "ZeroShot", "sts": "STS"}  # as names of tasks have them
+TITLES = {  # as names of tasks have them
+    "zeroshot": "ZeroShot", "sts": "STS", "pair-classification": "PairClassification",
+}  # fmt: skip
 KINDS = {"zero-shot": "zeroshot", "classification": "probe", "STS": "sts"}  # other spellings
 
 
@@ -73,10 +76,10 @@ def task(
     """A task of any data: a frame of pandas or polars, an Arrow table, a data set of `datasets` or torchvision, a list
     of rows (dictionaries) or of (item, label), a mapping of splits to these; or a data set of the hub, or a folder.
 
-    `kind` is retrieval, zeroshot, probe, multilabel, clustering, choice, pairs or sts; `columns` names the columns by
-    role (image, text, audio, video, label, left, right, score…). What is not named is taken from the usual names and
-    from what cells hold, where that leaves no doubt. Items are texts, PIL images, arrays (sounds with their `rate`, or
-    as (array, rate)), paths, or encoded bytes; names of files are those of `folder`.
+    `kind` is retrieval, zeroshot, probe, multilabel, clustering, choice, pairs, sts or pair-classification; `columns`
+    names the columns by role (image, text, audio, video, label, left, right, score…). What is not named is taken from
+    the usual names and from what cells hold, where that leaves no doubt. Items are texts, PIL images, arrays (sounds
+    with their `rate`, or as (array, rate)), paths, or encoded bytes; names of files are those of `folder`.
 
     Splits are those of the mapping, or of a column called "split"; `split` is scored, and a probe learns from `train`.
     Without a split to learn from, it learns from half of each class, drawn by content (the option `divide`).
@@ -131,6 +134,8 @@ class _Request:
             options |= {"train": self.train} if self.train else {} if has_train else {"divide": DIVIDE}
         if kind == "retrieval" and "text" not in kinds and len(columns) > 1 and not _sided(columns):
             options["query"] = content[0]
+        if kind == "pair-classification" and len(kinds) > 1:
+            options["left"] = content[[role for role in columns if role != "label"].index("left")]
         usual = Task(
             name=self.name or f"{stem}{TITLES.get(kind, kind.capitalize())}",
             family="Own",
@@ -387,7 +392,7 @@ def _usual(kind: str, known: Sequence[_Column]) -> dict[str, str]:
 def _usual_kind(columns: Mapping[str, str], known: Iterable[_Column]) -> str:
     """The kind of task that these columns are for; an error where it could be several."""
     content = [role for role in MODALITIES if role in columns]
-    for kind in ("sts", "choice", "pairs"):
+    for kind in ("sts", "pair-classification", "choice", "pairs"):
         if {*NEEDED[kind][1]} <= {*columns}:
             return kind
     if "label" not in columns and len(content) == 2:

@@ -23,7 +23,9 @@ from embark.registries import EVALUATORS
 from embark.settings import load_settings
 from embark.types import MODALITIES, EmbarkError, Pool, Source, Task
 
-CATEGORIES = {"zeroshot": "Zero-shot", "sts": "STS"}  # of others, the evaluator's name
+CATEGORIES = {  # of others, the evaluator's name
+    "zeroshot": "Zero-shot", "sts": "STS", "pair-classification": "Pair classification",
+}  # fmt: skip
 PAIRED = "hit_rate_at_1"  # of pairs, which have one right answer or few
 EQUAL = {reader: {"equal": "one"} for reader in ("paired", "labelled")}  # reader → options of a row that states none
 ALLOW = "--allow-outside (allow_outside=True)"

@@ -20,6 +20,7 @@ STATISTICS: Mapping[str, tuple[str, ...]] = {
     "runs": ("{main}", "{main}_run1"),
     "pearson": ("gold", "similarity"),
     "spearman": ("gold_rank", "similarity_rank"),
+    "average_precision": ("gold", "similarity"),
     "nmi": ("label", "cluster_run1"),
     "v_measure": ("label", "cluster_run1"),
     "ari": ("label", "cluster_run1"),
@@ -67,6 +68,7 @@ class Evaluator:
       | runs | the mean over items and runs | `NAME_run1`, `NAME_run2`…, and their mean as NAME |
       | pearson | the correlation | `gold`, `similarity` |
       | spearman | the correlation of the ranks | `gold_rank`, `similarity_rank` |
+      | average_precision | the mean, over the matches, of the precision there | `gold` (1: match, or 0), `similarity` |
       | nmi, v_measure, ari, cluster_accuracy | the agreement, the mean of the runs | `label`, `cluster_run1`… |
 
       Of clusterings, `cluster_refit1` and `cluster_refit2` (and so on) are fits to either half of the items. Galleries

@@ -13,10 +13,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from embark.evaluators.clustering import assignment, contingency, from_contingency
+from embark.evaluators.pair_classification import thresholds
+from embark.seams import STATISTICS as DECLARED
 from embark.stats.intervals import NO_SPREAD, certain_interval
 from embark.types import Array, EmbarkError, Scores
 
 Outcomes = Mapping[str, Array]
+OF_CLUSTERINGS = ("nmi", "v_measure", "ari", "cluster_accuracy")
 
 
 @dataclass(frozen=True)
@@ -62,12 +65,12 @@ def columns_of(statistic: str, main: str, outcomes: Outcomes) -> tuple[str, ...]
     """The columns of outcomes that a statistic reads; none where it is unknown."""
     if statistic not in STATISTICS:
         return ()
-    if statistic in ("mean", "runs"):
-        return (main,) if statistic == "mean" else _numbered(f"{main}_run", outcomes)
-    if statistic in ("pearson", "spearman"):
-        return ("gold", "similarity") if statistic == "pearson" else ("gold_rank", "similarity_rank")
-    runs = _numbered("cluster_run", outcomes, least=0) or ("cluster",)
-    return ("label", *runs, *_numbered("cluster_refit", outcomes, least=0))
+    if statistic == "runs":
+        return _numbered(f"{main}_run", outcomes)
+    if statistic in OF_CLUSTERINGS:
+        runs = _numbered("cluster_run", outcomes, least=0) or ("cluster",)
+        return ("label", *runs, *_numbered("cluster_refit", outcomes, least=0))
+    return tuple(column.format(main=main) for column in DECLARED[statistic])
 
 
 def _numbered(name: str, outcomes: Outcomes, least: int = 1) -> tuple[str, ...]:
@@ -88,7 +91,11 @@ def certain(statistic: str, main: str, outcomes: Outcomes, items: int) -> tuple[
             return None
         bound = 2 * certain_interval(1.0, items)[0] - 1
         return (bound, 1.0) if r > 0 else (-1.0, -bound)
-    if statistic in ("nmi", "v_measure", "ari", "cluster_accuracy"):
+    if statistic == "average_precision":
+        if pushes(statistic, main, outcomes).value < 1 - NO_SPREAD:
+            return None
+        return _perfect_precision(outcomes["gold"], items), 1.0
+    if statistic in OF_CLUSTERINGS:
         tables = [contingency(outcomes["label"], cluster)[0] for cluster in _clusterings(outcomes)]
         if any(float(from_contingency(table)[statistic]) < 1 - NO_SPREAD for table in tables):
             return None
@@ -97,6 +104,20 @@ def certain(statistic: str, main: str, outcomes: Outcomes, items: int) -> tuple[
     if np.ptp(values) > NO_SPREAD:
         return None
     return certain_interval(float(values.flat[0]), items, -1.0 if values.flat[0] < 0 else 0.0)
+
+
+def _perfect_precision(gold: Array, items: int) -> float:
+    """The lower end of an average precision of 1.
+
+    As many pairs as the exact bound allows might be matches below all others, or others above all matches.
+    """
+    misplaced = len(gold) * (1 - certain_interval(1.0, items)[0])
+    matches = float(np.sum(gold))
+    below = min(misplaced, matches)
+    rank = np.arange(1, matches + 1)
+    others_above = float(np.mean(rank / (rank + min(misplaced, len(gold) - matches))))
+    matches_below = 1 - below / matches * (1 - matches / len(gold))
+    return min(matches_below, others_above)
 
 
 def _perfect(statistic: str, table: Array, items: int, runs: int) -> float:
@@ -196,6 +217,23 @@ def _above(rank: Array, weight: Array) -> Array:
     return np.asarray((level.sum() - np.cumsum(level) + level / 2)[place])
 
 
+# ── average precision ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _average_precision(main: str, outcomes: Outcomes) -> Pushes:
+    """A match counts with the precision at its own similarity; every pair, with what its presence does to the precision
+    at the matches that are level with it or below.
+    """
+    gold = np.asarray(outcomes["gold"], np.float64)
+    at = thresholds(gold, outcomes["similarity"])
+    value = at.average_precision
+    # At a threshold, one more pair changes the precision by (gold - precision) / accepted.
+    rate = at.new_matches / at.accepted
+    gain, loss = (np.cumsum(values[::-1])[::-1][at.of_pair] for values in (rate, rate * at.precision))
+    influence = gold * (at.precision[at.of_pair] - value + gain) - loss
+    return Pushes(np.array([value]), influence[None] / gold.sum())
+
+
 # ── clusterings: one for each run ────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -279,6 +317,7 @@ STATISTICS: dict[str, Callable[[str, Outcomes], Pushes]] = {
     "runs": _runs,
     "pearson": _pearson,
     "spearman": _spearman,
+    "average_precision": _average_precision,
     "nmi": _nmi,
     "v_measure": _nmi,  # the same number: NMI with the arithmetic mean
     "ari": _ari,

@@ -56,6 +56,7 @@ OWN: dict[str, Reader | str] = {
     "question": "embark.data.readers.question:QUESTION",
     "captions": "embark.data.readers.captions:CAPTIONS",
     "rendered-sts": "embark.data.readers.rendered_sts:RENDERED_STS",
+    "labelled-pairs": "embark.data.readers.labelled_pairs:LABELLED_PAIRS",
     "mmeb-text": "embark.data.readers.mmeb_text:TEXT",
     "mmeb-tools": "embark.data.readers.mmeb_text:TOOLS",
     "mmeb-memory": "embark.data.readers.mmeb_text:MEMORY",
