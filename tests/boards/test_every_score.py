@@ -76,7 +76,7 @@ def case(kind: str, size: int, noise: float = 1.0) -> Case:
     if kind == "pair-classification":
         twin[at % 2 == 0] = twin[(at[at % 2 == 0] + 1) % size]
         return kind, Gold(at, at, at % 2), {"left": near, "right": twin}, {}
-    assert kind == "sts"
+    assert kind == "sts", f"add a case of '{kind}' here, and its items to UNRANKED"
     gold = np.einsum("nd,nd->n", near, twin) + rng.normal(size=size)
     return kind, Gold(at, at, gold), {"left": near, "right": twin}, {}
 
