@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from embark.field_types import fits, misfits, words
+from embark.field_types import defaults, fits, misfits, stated_fields, words
 from embark.types import Gold, Qrels
 
 if TYPE_CHECKING:
@@ -55,3 +55,9 @@ def test_each_field_that_does_not_fit_is_named() -> None:
         "its `weight` must be a whole number, not '1'",
         "its `opened` must be a function, not 2",
     ]
+
+
+def test_only_fields_that_differ_from_what_is_usual_are_stated() -> None:
+    assert defaults(Parcel) == {"weight": MISSING, "opened": MISSING, "hub": None}
+    assert stated_fields(Parcel(1, None)) == {"weight": 1, "opened": None}
+    assert stated_fields(Parcel(1, None), {"weight": 1, "opened": callable}) == {"opened": None}

@@ -1,14 +1,28 @@
-"""Whether the fields of a dataclass hold values of their types, for rows, cards and values that others state."""
+"""Fields of dataclasses: their types, which values that others state are held against, and their defaults."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 NOUNS = {str: "text", int: "whole number", float: "number", Callable: "function"}
+
+
+def defaults(dataclass: type) -> dict[str, Any]:
+    """The default of each field by name; MISSING where it has none."""
+    return {
+        spec.name: spec.default if spec.default_factory is MISSING else spec.default_factory()
+        for spec in fields(dataclass)
+    }
+
+
+def stated_fields(value: Any, usual: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The fields that differ from their defaults, or from what is usual instead."""
+    expected = {**defaults(value.__class__), **(usual or {})}
+    return {name: getattr(value, name) for name in expected if getattr(value, name) != expected[name]}
 
 
 def misfits(value: Any) -> Iterator[str]:

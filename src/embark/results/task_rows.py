@@ -11,14 +11,14 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import MISSING, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from embark.catalogue import Catalogue
 from embark.data.atomic import atomically
 from embark.data.own_tasks import tasks_here
-from embark.field_types import misfits
+from embark.field_types import misfits, stated_fields
 from embark.tasks import TASKS
 from embark.types import ClaimedTask, Pool, Source, Style, Task
 
@@ -32,8 +32,8 @@ Row = TypeVar("Row", Task, ClaimedTask, Source, Pool, Style)
 
 def to_json(task: Task) -> dict[str, Any]:
     """The fields of a row that differ from their defaults."""
-    return {name: value for name, value in _stated(task).items() if name != "variants"} | {
-        "source": _stated(task.source),
+    return {name: value for name, value in stated_fields(task).items() if name != "variants"} | {
+        "source": stated_fields(task.source),
         "pools": [vars(pool) for pool in task.pools],
         **({"style": vars(task.style)} if task.style else {}),
     }
@@ -140,11 +140,3 @@ def _deciding(row: Task) -> bytes:
 
 def _text(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, default=dict).encode("utf-8", "surrogatepass")
-
-
-def _stated(value: Task | Source) -> dict[str, Any]:
-    """A dataclass's fields that differ from their defaults."""
-    defaults = {
-        spec.name: spec.default if spec.default_factory is MISSING else spec.default_factory() for spec in fields(value)
-    }
-    return {name: getattr(value, name) for name, default in defaults.items() if getattr(value, name) != default}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import MISSING, fields
+from dataclasses import MISSING
 from itertools import chain
 from typing import Any
 
-from embark.field_types import misfits
+from embark.field_types import defaults, misfits
 from embark.types import EmbarkError
 
 
@@ -32,13 +32,13 @@ class Declared:
 
 def _out_of_range(value: Any) -> Iterator[str]:
     """A message for each field without a default that is empty, and for each number below 1."""
-    for spec in fields(value):
-        stated = getattr(value, spec.name)
-        required = spec.default is MISSING and spec.default_factory is MISSING
-        if required and (not stated or (isinstance(stated, str) and not stated.strip())):
-            yield f"its `{spec.name}` must not be empty"
+    for name, default in defaults(value.__class__).items():
+        stated = getattr(value, name)
+        empty = not (stated.strip() if isinstance(stated, str) else stated)
+        if empty and default is MISSING:
+            yield f"its `{name}` must not be empty"
         if type(stated) is int and stated < 1:
-            yield f"its `{spec.name}` must be a whole number from 1, not {stated}"
+            yield f"its `{name}` must be a whole number from 1, not {stated}"
 
 
 def misnamed(function: Any, field: str) -> Iterator[str]:
