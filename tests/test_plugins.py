@@ -186,17 +186,17 @@ BROKEN = {
     "study": (f"{PLUGIN}(studies=(print,))", "TypeError: its studies are no tuple of Study"),
     "undeclared": (
         f"from embark.seams import Study; {PLUGIN}(studies=(Study('mine', 'Mine.', print, 'models'),))",
-        "EmbarkError: The study 'mine' is declared wrongly: it needs scores or",
+        "EmbarkError: The study 'mine' is declared wrongly: its `needs` must be scores",
     ),
     "reader": (
-        f"{PLUGIN}; from embark.seams import Files, Reader; Reader('mine', '', print, 'choice', Files())",
-        "EmbarkError: The reader 'mine' is declared wrongly: its `evaluators` must be a tuple of names",
+        f"{PLUGIN}; from embark.seams import Files, Reader; Reader('mine', 'Mine.', print, 'choice', Files())",
+        "EmbarkError: The reader 'mine' is declared wrongly: its `evaluators` must be a tuple of texts",
     ),
     "pair": (f"{PLUGIN}(loaders=('x', 'm:f'))", "TypeError: its loaders are no tuple of Loader"),
-    "path": (f"{PLUGIN}(loaders=({LOADER}('x', 'function'),))", "EmbarkError: The loader 'x' loads by a function or"),
-    "kind": (f"{PLUGIN}(loaders=({LOADER}('x', 'm:f', kind='judge'),))", "the kind 'judge'; it may be embedder"),
-    "colon": (f"{PLUGIN}(loaders=({LOADER}('x:y', 'm:f'),))", "EmbarkError: A loader's name has letters, digits"),
-    "version": (f"{PLUGIN}(loaders=({LOADER}('x', print, version=0),))", "EmbarkError: The loader 'x' has at least"),
+    "path": (f"{PLUGIN}(loaders=({LOADER}('x', 'function'),))", "its `load` must be a function or 'module:function'"),
+    "kind": (f"{PLUGIN}(loaders=({LOADER}('x', 'm:f', kind='judge'),))", "`kind` must be embedder, reranker or"),
+    "colon": (f"{PLUGIN}(loaders=({LOADER}('x:y', 'm:f'),))", "its `name` must have letters, digits"),
+    "version": (f"{PLUGIN}(loaders=({LOADER}('x', print, version=0),))", "declared wrongly: its `version` must be"),
 }
 
 

@@ -11,10 +11,10 @@ import embark
 
 ROOT = Path(embark.__file__).parent
 FLOW = (
-    "types", "metrics", "escape", "paths", "file_hashes", "settings", "redaction", "catalogue", "seams", "threads",
-    "interrupts", "allocation", "processes", "http", "plugins", "registries", "tasks", "data", "models", "store",
-    "evaluators", "protocol", "planning", "engine", "results", "published", "stats", "boards", "run", "studies",
-    "declarations", "site", "cli", "__init__",
+    "types", "field_types", "metrics", "escape", "paths", "file_hashes", "settings", "redaction", "catalogue", "seams",
+    "threads", "interrupts", "allocation", "processes", "http", "plugins", "registries", "tasks", "data", "models",
+    "store", "evaluators", "protocol", "planning", "engine", "results", "published", "stats", "boards", "run",
+    "studies", "declarations", "site", "cli", "__init__",
 )  # fmt: skip
 APART = (
     {"tasks", "models"}, {"data", "models"}, {"evaluators", "models"}, {"evaluators", "data"}, {"evaluators", "store"},

@@ -1,9 +1,9 @@
-"""What the values of the seams declare, as tables: columns, options, parameters. Also as the page docs/readers.md."""
+"""Columns, options, parameters and other facts that values of the seams declare, as tables and as docs/readers.md."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
 from pkgutil import resolve_name
 from typing import Any, Literal, TypeAlias
 
@@ -23,17 +23,15 @@ print the same, and so does `embark.reference("reader", "paired")`. [data.md](da
 """
 OPTION_HEADS = ("option", "value", "meaning")
 Kind: TypeAlias = Literal["reader", "evaluator", "loader", "rule", "study"]
-REGISTRIES: Mapping[Kind, str] = {  # imported at use
-    "reader": "embark.data.readers:READERS",
-    "evaluator": "embark.registries:EVALUATORS",
-    "loader": "embark.models:LOADERS",
-    "rule": "embark.boards.rules:RULES",
-    "study": "embark.studies:STUDIES",
+SEAMS: Mapping[Kind, tuple[str, str]] = {  # the registry, imported at use; what stands beside names in a table of all
+    "reader": ("embark.data.readers:READERS", "evaluators"),
+    "evaluator": ("embark.registries:EVALUATORS", "readers"),
+    "loader": ("embark.models:LOADERS", "kind"),
+    "rule": ("embark.boards.rules:RULES", "by"),
+    "study": ("embark.studies:STUDIES", "needs"),
 }
-HEADS = {  # of a table of all values: the field that stands beside the name
-    "reader": "evaluators", "evaluator": "readers", "loader": "kind", "rule": "by", "study": "needs",
-}  # fmt: skip
-PARTS = {"columns": "column", "options": "option", "params": "parameter"}  # entries of a field that is a mapping
+SHOWN = {Reader: ("columns", "options"), Evaluator: ("params", "measures")}  # fields; of other seams, all
+PARTS = {"columns": "column", "options": "option", "params": "parameter", "measures": "measure"}  # of fields that map
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Reference(Noted):
-    """What a value of a seam declares, or all of its kind (`name` is empty, `rows` are their names)."""
+    """The declarations of a value of a seam, or the names of all of its kind (in `rows`, and `name` is empty)."""
 
     kind: Kind
     name: str
@@ -60,59 +58,71 @@ class Reference(Noted):
         """One row for each column, option, parameter and other field; of all of a kind, one row for each of them."""
         if self.rows is not None:
             rows = tuple(Row((name, *cells)) for name, cells in self.rows.items())
-            return Table((self.kind, HEADS[self.kind], "meaning"), rows)
+            return Table((self.kind, SEAMS[self.kind][1], "meaning"), rows)
         lines = tuple(Row((entry.part, entry.name, entry.values, entry.about)) for entry in self.entries)
         return Table(("part", "name", "value", "meaning"), lines)
 
 
 def reference(kind: Kind = "reader", name: str | None = None) -> Reference:
-    """What a reader, evaluator, loader, rule or study declares: columns, options, parameters and other fields.
+    """The columns, options, parameters and other fields of a reader, evaluator, loader, rule or study.
 
     Without a name, all of that kind, those of plug-ins too.
     """
-    check_name("kind of reference", kind, REGISTRIES)
-    if kind == "reader":
-        return _reader(READERS[name]) if name else _readers()
-    if kind == "evaluator":
-        return _evaluator(name) if name else _evaluators()
-    values: Mapping[str, Any] = resolve_name(REGISTRIES[kind])
+    check_name("kind of reference", kind, SEAMS)
+    registry, head = SEAMS[kind]
+    values: Mapping[str, Any] = resolve_name(registry)
     if name:
-        return Reference(kind, name, _about(values[name]), tuple(_declared(values[name])))
-    rows = {key: (_text(getattr(value, HEADS[kind])), _first(_about(value))) for key, value in values.items()}
-    return Reference(kind, "", "", rows=rows)
+        value = values[name]
+        return Reference(kind, name, _about(value), tuple(_declared(value)), notes=tuple(_notes(value)))
+    listed = {key: value for key, value in values.items() if not isinstance(value, Reader) or value.own}
+    rows = {
+        key: (", ".join(_readers_for(key)) if head == "readers" else _text(getattr(value, head)), _first(_about(value)))
+        for key, value in listed.items()
+    }
+    others = ", ".join(key for key in values if key not in listed)
+    return Reference(kind, "", "", rows=rows, notes=(f"Readers of one benchmark: {others}.",) if others else ())
 
 
 def _about(value: Any) -> str:
-    """What a value of a seam is about; of a loader, nothing."""
-    return str(_fields(value).get("about", ""))
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    """The fields of a value of a seam by name."""
-    if hasattr(value, "_asdict"):
-        return dict(value._asdict())
-    return {field.name: getattr(value, field.name) for field in fields(value)}
+    """The description of a value of a seam; a loader has none."""
+    return str(vars(value).get("about", ""))
 
 
 def _declared(value: Any) -> Iterator[Entry]:
-    """An entry for each column, option and parameter of a value of a seam, and for each other field with a content."""
-    for name, fact in _fields(value).items():
+    """An entry for each column, option, parameter and measure of a value of a seam, and for other fields it has."""
+    for name in SHOWN.get(type(value), vars(value)):
+        fact = getattr(value, name)
         if isinstance(fact, Mapping):
             for key, item in fact.items():
-                texts = (item.values, item.about) if isinstance(item, Option) else ("", str(item))
+                text = f"statistic: {item}" if name == "measures" else str(item)
+                texts = (item.values, item.about) if isinstance(item, Option) else ("", text)
                 yield Entry(PARTS.get(name, name), key, *texts)
         elif name not in ("name", "about") and not (fact is None or fact is False or fact in ("", ())):
             yield Entry("field", name, _text(fact), "")
+
+
+def _notes(value: Any) -> Iterator[str]:
+    """Sentences about a reader or an evaluator that its entries do not show."""
+    if isinstance(value, Reader) and not value.own:
+        yield "Its rows come with embark; it declares no options, as it is for one benchmark."
+    if isinstance(value, Evaluator):
+        yield " ".join(_evaluator_facts(value))
+        yield f"Readers: {', '.join(_readers_for(value.name)) or 'none for own data'}."
+
+
+def _readers_for(evaluator: str) -> list[str]:
+    """The readers for own data that an evaluator works with."""
+    return [name for name, reader in READERS.items() if reader.own and evaluator in reader.evaluators]
 
 
 def _text(value: Any) -> str:
     """A declared fact in words: a function or a type by its name, a value by its own fields."""
     if isinstance(value, tuple):
         return ", ".join(map(_text, value))
-    if is_dataclass(value) and not isinstance(value, type):
-        return "; ".join(f"{name}: {_text(fact)}" for name, fact in _fields(value).items())
     if isinstance(value, type):
         return value.__name__
+    if is_dataclass(value):
+        return "; ".join(f"{name}: {_text(fact)}" for name, fact in vars(value).items())
     return f"{value.__module__}:{value.__qualname__}" if callable(value) else str(value)
 
 
@@ -162,37 +172,6 @@ def _evaluator_facts(evaluator: Evaluator) -> tuple[str, ...]:
         f"The metric of a row that names none is {evaluator.main}{', and k is any whole number from 1' * any_cutoff}.",
         f"The truth is {kinds}. The score by chance {chance}.",
     )
-
-
-def _reader(reader: Reader) -> Reference:
-    entries = tuple(entry for entry in _declared(reader) if entry.part in PARTS.values())
-    note = () if reader.own else ("Its rows come with embark; it declares no options, as it is for one benchmark.",)
-    return Reference("reader", reader.name, reader.about, entries, notes=note)
-
-
-def _readers() -> Reference:
-    own = [reader for reader in READERS.values() if reader.own]
-    rows = {reader.name: (", ".join(reader.evaluators), _first(reader.about)) for reader in own}
-    others = ", ".join(name for name in READERS if name not in rows)
-    return Reference("reader", "", "", rows=rows, notes=(f"Readers of one benchmark: {others}.",))
-
-
-def _evaluator(kind: str) -> Reference:
-    evaluator = EVALUATORS[kind]
-    params = [Entry("parameter", name, option.values, option.about) for name, option in evaluator.params.items()]
-    measures = [Entry("measure", name, "", f"statistic: {how}") for name, how in evaluator.measures.items()]
-    notes = (" ".join(_evaluator_facts(evaluator)), f"Readers: {', '.join(_serving(kind)) or 'none for own data'}.")
-    return Reference("evaluator", kind, evaluator.about, (*params, *measures), notes=notes)
-
-
-def _evaluators() -> Reference:
-    rows = {kind: (", ".join(_serving(kind)), _first(EVALUATORS[kind].about)) for kind in EVALUATORS}
-    return Reference("evaluator", "", "", rows=rows)
-
-
-def _serving(kind: str) -> list[str]:
-    """The readers for own data that an evaluator works with."""
-    return [name for name, reader in READERS.items() if reader.own and kind in reader.evaluators]
 
 
 def _options(options: Mapping[str, Option]) -> list[tuple[str, ...]]:

@@ -77,7 +77,7 @@ class FileHashes:
                 out.write(f"\n{key} {rest}".encode())  # behind what may be half a line
 
     def _of_folder(self, path: Path) -> dict[bytes, bytes]:
-        """What is known of the files in the folder of a file, by key."""
+        """The recorded lines about the files in the folder of a file, by key."""
         name = _name(path)
         with self._lock:
             if name not in self._lines:

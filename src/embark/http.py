@@ -122,8 +122,8 @@ def post(request: urllib.request.Request, *, most: int, seconds: float) -> bytes
         if watch.expired:  # an answer without a length ends where the connection was cut
             raise TemporaryFailure(f"no complete answer within {seconds:.0f} s")
     if len(page) > most:
-        asked = _shown_origin(request.full_url)
-        raise EmbarkError(f"{asked} answers with more than {most:,} bytes: check the address.")
+        origin = _shown_origin(request.full_url)
+        raise EmbarkError(f"{origin} answers with more than {most:,} bytes: check the address.")
     return page
 
 
@@ -204,9 +204,9 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
     http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
-        asked, named = _shown_origin(req.full_url), _shown_origin(newurl)
+        origin, target = _shown_origin(req.full_url), _shown_origin(newurl)
         fp.close()
-        raise EmbarkError(f"{asked} redirects to {named}, which is not asked. If the API is there, set its address.")
+        raise EmbarkError(f"{origin} redirects to {target}, which is not asked. If the API is there, set its address.")
 
 
 def _shown_origin(address: str) -> str:

@@ -32,9 +32,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Plugin:
-    """What a package adds, each kind in a tuple: `embark.types` has the rows, `embark.seams` the values of the seams.
+    """The rows (`embark.types`) and values of the seams (`embark.seams`) that a package adds, each kind in a tuple.
 
-    Rows name the seams: a card its loader, a task its reader and its evaluator, a benchmark its rule.
+    Rows name the values: a card its loader, a task its reader and its evaluator, a benchmark its rule.
     """
 
     cards: tuple[ModelCard, ...] = ()

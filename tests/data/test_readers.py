@@ -28,19 +28,19 @@ def test_a_reader_serves_evaluators_that_exist_and_says_what_it_reads(name: str)
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("name", " ", "its `name` and `about` must be texts"),
-        ("about", None, "its `name` and `about` must be texts"),
+        ("name", " ", "its `name` must not be empty"),
+        ("about", None, "its `about` must be a text, not None"),
         ("read", "module:read", "its `read` must be a function, not 'module:read'"),
         ("external_state", "", "its `external_state` must be a function"),
         ("read_unlabeled", 1, "its `read_unlabeled` must be a function"),
-        ("files", None, "its `files` must be a value of embark.seams.Files, not None"),
-        ("files", Files(None), "its `files.needed` must be a function, not None"),  # type: ignore[arg-type]
-        ("evaluators", "sts", "its `evaluators` must be a tuple of names, as in \\(\"retrieval\",\\), not 'sts'"),
-        ("evaluators", (), "its `evaluators` must be a tuple of names"),
+        ("files", None, "its `files` must be a Files, not None"),
+        ("files", Files(None), "its `needed` must be a function, not None"),  # type: ignore[arg-type]
+        ("evaluators", "sts", "its `evaluators` must be a tuple of texts, not 'sts'"),
+        ("evaluators", (), "its `evaluators` must not be empty"),
         ("version", 0, "its `version` must be a whole number from 1, not 0"),
-        ("version", True, "its `version` must be a whole number from 1, not True"),
-        ("columns", {"image": 1}, "its `columns` must map roles to texts"),
-        ("options", {"where": dict}, "its `options` must map names to values of embark.types.Option"),
+        ("version", True, "its `version` must be a whole number, not True"),
+        ("columns", {"image": 1}, "its `columns` must be a table of texts"),
+        ("options", {"where": dict}, "its `options` must be a table of Options"),
         ("path_options", ("labels.csv",), "its `path_options` must be names of its options"),
         ("base_option", "reader", "its `base_option` must be one of its options, not 'reader'"),
     ],

@@ -33,8 +33,8 @@ from embark.data.upright import UprightMedia
 from embark.engine import preparing_processes
 from embark.engine.batches import BatchSize, by_kind
 from embark.engine.local import embed
-from embark.engine.preparing import prepare, prepared
-from embark.engine.preparing_processes import Preparer, pays
+from embark.engine.preparing import prepare
+from embark.engine.preparing_processes import Preparer, pays, prepared
 from embark.models.encoder import Capabilities, Encoder, Tower, Towers, image_towers
 from embark.models.pixels import BytePreprocessor, Fit, LibraryPreprocessor
 from embark.models.tokens import FastTokenizer

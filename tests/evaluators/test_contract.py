@@ -43,20 +43,20 @@ def test_statistics_are_named_in_the_contract_as_they_are_computed() -> None:
 
 
 WRONG = {
-    "name": ({"name": ""}, "its name and 'about' must be texts"),
-    "truth": ({"truth": Groups}, "'truth' must be a tuple of these: Qrels, Classes"),
-    "kind": ({"truth": (Scores,)}, "'truth' must be a tuple of these: Qrels, Classes"),
-    "evaluate": ({"evaluate": "half"}, "'evaluate' must be a function"),
-    "version": ({"version": 1000}, "its version must be a whole number from 1 to 999, not 1000"),
-    "measures": ({"measures": ("share",)}, "'measures' must map names to statistics"),
+    "name": ({"name": ""}, "its `name` must not be empty"),
+    "truth": ({"truth": Groups}, "its `truth` must be a tuple of types (Qrels, Classes"),
+    "kind": ({"truth": (Scores,)}, "its `truth` must be a tuple of types (Qrels, Classes"),
+    "evaluate": ({"evaluate": "half"}, "its `evaluate` must be a function, not 'half'"),
+    "version": ({"version": 1000}, "its `version` must be a whole number below 1000, not 1000"),
+    "measures": ({"measures": ("share",)}, "its `measures` must be a table of texts, not ('share',)"),
     "statistic": ({"measures": {"share": "median"}}, "'share' has the unknown statistic 'median'; known: mean, runs,"),
     "cut-off": ({"measures": {"mrr_at_5": "mean"}}, "'mrr_at_5' has a fixed cut-off; state 'mrr_at_k'"),
-    "main": ({"main": "shares"}, "its main measure 'shares' is none of its measures: share"),
-    "params": ({"params": {"seed": int}}, "its parameter 'seed' must be an Option"),
-    "common": ({"params": {"metric": Option(str, "It.")}}, "parameter 'metric' must be an Option, and none of metric"),
+    "main": ({"main": "shares"}, "its `main` must be one of its measures (share), not 'shares'"),
+    "params": ({"params": {"seed": int}}, "its `params` must be a table of Options"),
+    "common": ({"params": {"metric": Option(str, "It.")}}, "its parameter 'metric' is one that every evaluator has"),
     "preset": (
         {"params": {"seed": Option(int, "It.")}, "preset": {"seed": "7"}},
-        "it presets 'seed' to '7', which must be whole number",
+        "its preset 'seed' must be whole number, not '7'",
     ),
 }
 

@@ -13,10 +13,7 @@ from hypothesis import strategies as st
 
 from embark.models import LOADERS, lanes_on
 from embark.models.device import (
-    CONNECTIONS,
     POOLING,
-    devices,
-    joined,
     own_stream,
     pad,
     split_options,
@@ -24,6 +21,7 @@ from embark.models.device import (
     to_numpy,
     without_gradients,
 )
+from embark.models.device_names import CONNECTIONS, devices, joined
 from embark.models.loading import Loading, build, record_loading
 from embark.protocol import vector_space
 from embark.seams import Loader

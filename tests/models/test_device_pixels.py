@@ -22,7 +22,8 @@ from embark.models import device_pixels, get_model, nvjpeg
 from embark.models.device_pixels import DevicePixels, fits_device, on_gpu
 from embark.models.encoder import CUDA_PIXELS, Towers, UnreadableRows, cuda_pixels
 from embark.models.loading import Loading
-from embark.models.pixels import BytePreprocessor, Fit, pixel_towers
+from embark.models.pixel_towers import pixel_towers
+from embark.models.pixels import BytePreprocessor, Fit
 from embark.protocol import vector_space
 from embark.types import Content, EmbarkError, Encoded, ModelCard
 from tiny import picture

@@ -18,8 +18,8 @@ import embark
 from embark.cli import app
 from embark.results import Record, Results, TaskResult, outcome_columns
 from embark.settings import load_settings
-from embark.stats.compare import Comparison, Pair, Tally
-from embark.stats.gate import losses
+from embark.stats.compare import Comparison
+from embark.stats.gate import Pair, Tally, losses
 from embark.tasks import TASKS
 from embark.types import Array, ModelCard
 

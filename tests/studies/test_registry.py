@@ -94,12 +94,12 @@ def flagged(log: bool = True, **shared: Any) -> None:
 @pytest.mark.parametrize(
     ("declared", "fault"),
     [
-        ({"name": "My Study"}, "a name has small letters, digits and hyphens"),
-        ({"about": " "}, "it has no `about`"),
-        ({"needs": "models"}, "it needs scores or outcomes or vectors or generators, not 'models'"),
-        ({"run": "spread"}, "'spread' is no 'module:function'"),
-        ({"run": 7}, "7 is no function"),
-        ({"options": {"top": int}}, "its option 'top' is no embark.types.Option"),
+        ({"name": "My Study"}, "its `name` must have small letters, digits and hyphens alone"),
+        ({"about": " "}, "its `about` must not be empty"),
+        ({"needs": "models"}, "its `needs` must be scores, outcomes, vectors or generators, not 'models'"),
+        ({"run": "spread"}, "its `run` must be a function or 'module:function', not 'spread'"),
+        ({"run": 7}, "its `run` must be a function or a text, not 7"),
+        ({"options": {"top": int}}, "its `options` must be a table of Options, not {'top': <class 'int'>}"),
         ({"options": {"top": Option(dict, "")}}, "its option 'top' cannot be <class 'dict'>"),
         ({"options": {"tasks": Option(str, "")}}, "its option 'tasks' has a name that is not free"),
         ({"options": {"plot": Option(str, "")}}, "its option 'plot' has a name that is not free"),

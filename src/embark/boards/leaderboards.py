@@ -240,16 +240,16 @@ def no_results(
     samples = sum(result.sampled for result in on_disk)
     sampled = f" (samples, made with --limit, do not count: {samples})" if samples else ""
     reasons = "".join(f" {note[:1].upper()}{note[1:].rstrip('.')}." for note in notes)
-    there = f"in {settings.results}{sampled}.{reasons}"
+    place = f"in {settings.results}{sampled}.{reasons}"
     if benchmark is None:
-        return EmbarkError(f"There are no results for these tasks {there} Make some: embark run")
+        return EmbarkError(f"There are no results for these tasks {place} Make some: embark run")
     name = benchmark if isinstance(benchmark, str) else benchmark.name
     advice = f"Make some: embark run -b '{name}'."
     if not printed:
         advice += " Other benchmarks have published ones: embark leaderboard -b 'MIEB(Multilingual)'."
     if len(on_disk) > samples:
         advice += " Results on other tasks are ranked by: embark leaderboard --own."
-    return EmbarkError(f"There are no results for {name} {there} {advice}")
+    return EmbarkError(f"There are no results for {name} {place} {advice}")
 
 
 def _rule_by_difficulty(loaded: ResultSet, model: str, name: str) -> tuple[list[Task], Rule]:

@@ -89,7 +89,7 @@ app = typer.Typer(name="analyze", cls=Studies, no_args_is_help=True, rich_markup
 
 @app.callback()
 def start() -> None:
-    """What scores and stored vectors tell: each study prints a table and draws a plot (--plot FILE).
+    """Analyze scores and stored vectors: each study prints a table and draws a plot (--plot FILE).
 
     Scores are the published ones and yours; vectors are those in the store, so nothing is embedded again.
     """

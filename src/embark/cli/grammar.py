@@ -1,4 +1,4 @@
-"""What all commands share: options that may stand alone or are given once, and commands listed under headings."""
+"""The commands' common parts: options that may stand alone or are given once, and commands listed under headings."""
 
 from __future__ import annotations
 

@@ -91,12 +91,12 @@ def _contradictory(labels: Array, first: Array) -> Array:
 def _contradiction(data: Dataset, side: str, labels: Array, rows: Array) -> str:
     """A note that such items were left out, with two of them."""
     items = data.sides[side]
-    one = int(rows[0])
-    content = digest(items.items[one].parts)
+    first, *others = rows.tolist()
+    content = digest(items.items[first].parts)
     other = next(
-        row for row in rows.tolist() if digest(items.items[row].parts) == content and (labels[row] != labels[one]).any()
+        row for row in others if digest(items.items[row].parts) == content and (labels[row] != labels[first]).any()
     )
-    both = " and ".join(f"{items.ids[row]} ({_label(data, labels, row)})" for row in (one, other))
+    both = " and ".join(f"{items.ids[row]} ({_label(data, labels, row)})" for row in (first, other))
     return f"{len(rows):,} items were left out, because equal ones have other labels: {both} first"
 
 

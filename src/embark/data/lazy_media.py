@@ -170,9 +170,9 @@ def _facts(sequence: MediaSequence, block: int) -> Array:
     """(n, 33): the hashes and EXIF orientations of one block of a sequence, from disk or computed in one pass."""
     positions = range(block * BLOCK, min(len(sequence), (block + 1) * BLOCK))
     path = _path(sequence, block)
-    kept = _kept(path, len(positions))
-    if kept is not None:
-        return kept
+    stored = _stored_block(path, len(positions))
+    if stored is not None:
+        return stored
     content = bytearray()
     for data in sequence.read_in_order(positions):
         content += _sha256(data or b"")
@@ -189,8 +189,8 @@ def _path(sequence: MediaSequence, block: int) -> Path:
     return Path(sequence.digests, f"{key}-{block}.facts")
 
 
-def _kept(path: Path, rows: int) -> Array | None:
-    """What a file has of so many rows; None where there is none, or it is not as it was written: its own hash tells."""
+def _stored_block(path: Path, rows: int) -> Array | None:
+    """The rows of a block in a file; None where the file is missing, or its hash is not that of its content."""
     try:
         data = path.read_bytes()
     except OSError:

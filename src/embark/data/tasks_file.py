@@ -19,6 +19,7 @@ from embark.data.fetch import Hub, is_local
 from embark.data.local_state import STATES, revision_of_folder
 from embark.data.readers import READERS
 from embark.data.readers._table import OUTSIDE
+from embark.field_types import defaults, stated_fields
 from embark.registries import EVALUATORS
 from embark.settings import load_settings
 from embark.types import MODALITIES, EmbarkError, Pool, Source, Task
@@ -75,11 +76,7 @@ def to_toml(task: Task, folder: str | Path = ".") -> str:
     if task.style is not None:
         raise EmbarkError(f"Task {task.name} has a style, which a TOML file cannot state.")
     usual = _usual(task.evaluator, task.reader)
-    stated = {
-        spec.name: value
-        for spec in fields(Task)
-        if (value := getattr(task, spec.name)) != usual.get(spec.name, _default(spec)) and spec.name != "variants"
-    }
+    stated = stated_fields(replace(task, variants={}), usual)
     options = {name: value for name, value in task.options.items() if name != OUTSIDE}
     known = EQUAL.get(task.reader, {})
     stated["options"] = {name: value for name, value in options.items() if known.get(name) != value}
@@ -99,13 +96,9 @@ def to_toml(task: Task, folder: str | Path = ".") -> str:
     return hint + "\n".join(["[[task]]", *lines, ""])
 
 
-def _default(spec: Any) -> Any:
-    return spec.default if spec.default_factory is MISSING else spec.default_factory()
-
-
 def _source_table(source: Source, folder: Path) -> dict[str, Any]:
     """A source as a table: a folder by its path from the file's, without the revision that its content is."""
-    stated = {spec.name: value for spec in fields(Source) if (value := getattr(source, spec.name)) != _default(spec)}
+    stated = stated_fields(source)
     if is_local(source.id):
         root = Path(os.path.realpath(folder))
         place = Path(source.id)
@@ -291,9 +284,9 @@ def _read_field(name: str, read: Callable[[Any], Any], value: Any) -> Any:
 
 
 def _complete(kind: type, stated: Mapping[str, Any]) -> None:
-    for spec in fields(kind):
-        if spec.name not in stated and spec.default is MISSING and spec.default_factory is MISSING:
-            raise _InvalidField("is missing", spec.name)
+    for name, default in defaults(kind).items():
+        if name not in stated and default is MISSING:
+            raise _InvalidField("is missing", name)
 
 
 def _require(valid: bool, kind: str, value: Any) -> Any:

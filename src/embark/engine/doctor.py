@@ -345,8 +345,8 @@ def check_files(encoder: Encoder, load: Callable[[], StatedVectors]) -> list[Fin
         return []
     findings = [_check_stated(encoder, stated, values, own, expected, "document")]
     if as_queries is not None:
-        asked = [values[row] for row in QUERIES]
-        of_queries = _check_stated(encoder, stated, asked, own_queries, as_queries, "query")
+        query_values = [values[row] for row in QUERIES]
+        of_queries = _check_stated(encoder, stated, query_values, own_queries, as_queries, "query")
         if of_queries.verdict != "ok" and (findings[0].verdict == "ok" or "query" in of_queries.message):
             findings.append(of_queries)  # else it is the fault of the documents
         findings += _check_filling(encoder, stated, items, values)

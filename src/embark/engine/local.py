@@ -23,8 +23,8 @@ from embark.engine.batches import Batch, Kind, Window, by_kind, first_batches_fi
 from embark.engine.compiling import trial_is_due, try_compiled
 from embark.engine.forward import Turns, forward, turns_of
 from embark.engine.lanes import Lanes
-from embark.engine.preparing import MOST_BYTES, prepared
-from embark.engine.preparing_processes import Preparer, preparer_of_call
+from embark.engine.preparing import MOST_BYTES
+from embark.engine.preparing_processes import Preparer, prepared, preparer_of_call
 from embark.engine.report import Report
 from embark.engine.self_check import checked_places, embed_twice
 from embark.engine.sink import Sink

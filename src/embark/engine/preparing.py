@@ -7,9 +7,8 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
-from functools import partial
 from threading import Condition
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -17,15 +16,12 @@ from PIL import Image
 from embark.data.items import ItemList
 from embark.data.jpeg import plain_jpeg
 from embark.data.media import UnreadableMedia, decode
-from embark.engine.activity import SILENT, Activity
+from embark.engine.activity import Activity
 from embark.engine.batches import BatchSize, Ready
 from embark.models.encoder import Encoder, prepare_many, renders_plainly
 from embark.planning import Need, Needs, take
 from embark.threads import DaemonThreads
 from embark.types import Array, Content, EmbarkError, Encoded, Modality, Text
-
-if TYPE_CHECKING:
-    from embark.engine.preparing_processes import Preparer
 
 CHUNK = 4  # items that a worker prepares at a time
 TEXT_CHUNK = 64  # handing over a short text costs more than preparing it
@@ -178,25 +174,6 @@ class Backlog:
             self.changed.notify_all()
 
 
-def prepared(
-    encoder: Encoder,
-    needs: Sequence[Need],
-    workers: int,
-    size: BatchSize,
-    name: Callable[[Need], str],
-    preparer: Preparer | None = None,
-    activity: Activity = SILENT,
-) -> Generator[Ready]:
-    """The prepared values of all needs, in order; workers prepare a bounded number ahead of the encoder."""
-    alone = partial(prepare_named, encoder, name=name)
-    done = 0
-    if preparer is not None and preparer.takes(encoder, needs[0]):
-        done = yield from preparer.prepared(encoder, needs, size, alone, activity)
-    if done < len(needs):
-        tokens = preparer.text_parts if preparer is not None and preparer.tokenizes(encoder) else None
-        yield from _by_threads(encoder, needs[done:], done, workers, size, alone, activity, tokens)
-
-
 def _one_by_one(
     chunk: Sequence[Need], number: int, backlog: Backlog, alone: Callable[[Need], Any], measured: bool
 ) -> tuple[list[Any], Array]:
@@ -218,7 +195,7 @@ def _one_by_one(
     return values, np.array(sizes, np.int64)
 
 
-def _by_threads(
+def prepared_by_threads(
     encoder: Encoder,
     needs: Sequence[Need],
     done: int,

@@ -25,7 +25,7 @@ from embark.data.upright import UprightMedia
 from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import BatchSize, Ready
 from embark.engine.item_worker import PillowOptions, RenderedItem, item_worker
-from embark.engine.preparing import MOST_BYTES, byte_sizes, prepare
+from embark.engine.preparing import MOST_BYTES, byte_sizes, prepare, prepare_named, prepared_by_threads
 from embark.models.encoder import Encoder, Preparation, TextParts, unchanged
 from embark.models.tokens import FastTokenizer, Tokens
 from embark.planning import Need
@@ -272,6 +272,25 @@ class Preparer(AbstractContextManager["Preparer"]):
         if not isinstance(value, WorkerLost):
             return value
         return self._lost.setdefault(need.key, UnreadableMedia(f"it does not decode: it {value}"))
+
+
+def prepared(
+    encoder: Encoder,
+    needs: Sequence[Need],
+    workers: int,
+    size: BatchSize,
+    name: Callable[[Need], str],
+    preparer: Preparer | None = None,
+    activity: Activity = SILENT,
+) -> Generator[Ready]:
+    """The prepared values of all needs, in order; workers prepare a bounded number ahead of the encoder."""
+    alone = partial(prepare_named, encoder, name=name)
+    done = 0
+    if preparer is not None and preparer.takes(encoder, needs[0]):
+        done = yield from preparer.prepared(encoder, needs, size, alone, activity)
+    if done < len(needs):
+        tokens = preparer.text_parts if preparer is not None and preparer.tokenizes(encoder) else None
+        yield from prepared_by_threads(encoder, needs[done:], done, workers, size, alone, activity, tokens)
 
 
 @contextmanager

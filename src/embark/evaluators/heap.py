@@ -142,7 +142,7 @@ def _search(
         heaps: dict[int, list[int]] = {row: [] for row in owners[tile].tolist()}
         for start in range(0, len(place), search.chunk):
             ranks_of_ids = place[start : start + search.chunk].astype(np.uint64)
-            for few in (of_tile[at : at + height] for at in range(0, len(of_tile), height)):
+            for few in (of_tile[first : first + height] for first in range(0, len(of_tile), height)):
                 scores = _scores(queries, documents, few, start, start + len(ranks_of_ids), similarity)
                 for row, of_row in zip(first_query[few].tolist(), scores, strict=True):
                     best = search.best(of_row, min(search.most, len(of_row)))

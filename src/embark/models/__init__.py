@@ -285,7 +285,7 @@ def _devices(loader: Loader, card: ModelCard, loading: Loading) -> tuple[str, ..
     if not loader.torch:
         return (loading.device,)
     try:
-        from embark.models.device import devices, joined
+        from embark.models.device_names import devices, joined
 
         names = devices(loading.device)
         if loading.device == "auto":

@@ -21,11 +21,11 @@ from embark.models.hf import (
 from embark.models.hub import Checkpoint, companion_checkpoint, fetch_checkpoint, fetch_weights_file, is_weights_file
 from embark.models.joint import JointEncoder, truncate
 from embark.models.loading import Loading, loaded_card
+from embark.models.pixel_towers import pixel_towers
 from embark.models.pixels import (
     UNIBENCH,
     ImageInputs,
     image_preprocessor,
-    pixel_towers,
     styled_preparations,
     with_unibench_pixels,
 )

@@ -13,7 +13,8 @@ from embark.models.encoder import Encoder, Tower, Towers
 from embark.models.hf import Tokenizer, image_processor, load_model, text_tower
 from embark.models.hub import Checkpoint, fetch_checkpoint
 from embark.models.loading import Loading, loaded_card, logit_scale
-from embark.models.pixels import image_preprocessor, pixel_towers, with_unibench_pixels
+from embark.models.pixel_towers import pixel_towers
+from embark.models.pixels import image_preprocessor, with_unibench_pixels
 from embark.types import EmbarkError, ModelCard
 
 

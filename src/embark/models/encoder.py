@@ -60,7 +60,7 @@ Likelihoods: TypeAlias = Callable[[Sequence[Any], Sequence[str]], list[Array]]
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What an encoder, re-ranker or generator can do besides its methods, and how the engine may use it.
+    """Abilities of an encoder, re-ranker or generator besides its methods, and how the engine may use them.
 
     `prepare_many(batch, modes)` returns what `prepare` returns for each of many items, where that is faster.
     `preparation` does what `prepare` does in worker processes; `text_preparation` returns, always the same, what does
@@ -110,7 +110,7 @@ class AsItIs:
 
 
 class Preparing:
-    """What encoders, re-rankers and generators have in common."""
+    """The common base of encoders, re-rankers and generators."""
 
     card: ModelCard
     capabilities: Capabilities = Capabilities()

@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from embark.models.device_names import devices
 from embark.settings import cache_folder
 from embark.types import EmbarkError
 
@@ -41,8 +42,6 @@ def secure(dtype: str, device: str) -> dict[str, str]:
     """
     if dtype not in HALF:
         return {}
-    from embark.models.device import devices
-
     if not devices(device)[0].startswith("cpu"):
         return {}
     way = _choose_way()

@@ -9,7 +9,7 @@ from embark.models.encoder import Encoder, Towers
 from embark.models.hf import Tokenizer, image_processor, load_model, read_weights, rename_tensors, text_tower
 from embark.models.hub import Checkpoint, companion_checkpoint, fetch_checkpoint
 from embark.models.loading import Loading, loaded_card
-from embark.models.pixels import pixel_towers
+from embark.models.pixel_towers import pixel_towers
 from embark.types import EmbarkError, ModelCard
 
 NAMES = {  # the vision checkpoint's names → EVA-CLIP's, for the same architecture

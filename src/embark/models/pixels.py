@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embark.models.device import stack, to_numpy, without_gradients
-from embark.models.encoder import Tower, frame_mean
-from embark.models.graphs import Graphs
+from embark.models.device import stack
 from embark.models.hf import CLIP_MEAN, CLIP_SPREAD
-from embark.types import Array, EmbarkError, Encoded, Modality, ModelCard
+from embark.types import Array, EmbarkError, Encoded, ModelCard
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -36,37 +34,6 @@ def image_preprocessor(processor: Any) -> BytePreprocessor | LibraryPreprocessor
     if _is_plain(processor):
         return BytePreprocessor(_fit(processor), _byte_values(processor))
     return LibraryPreprocessor(processor)
-
-
-def pixel_towers(
-    processor: Any, model: Any, forward: Callable[..., Any], card: ModelCard | None = None
-) -> dict[Modality, Tower]:
-    """The towers of images and videos; `forward` takes the processor's arrays of a batch, by name, to vectors.
-
-    With a card, also the preparations that its answers to styles name.
-    """
-    from embark.models.device_pixels import DevicePixels, fits_device, on_gpu
-
-    preprocessor = image_preprocessor(processor)
-    styled = styled_preparations(card) if card else {}
-
-    def tower(
-        preprocessor: BytePreprocessor | LibraryPreprocessor | DevicePixels, forward: Callable[..., Any]
-    ) -> Tower:
-        @without_gradients
-        def embed(rows: list[Any]) -> Array:
-            return to_numpy(forward(**preprocessor.batch(rows, model)))
-
-        return Tower(embed, preprocessor.prepare, styled)
-
-    def on_cuda() -> Tower:
-        assert isinstance(preprocessor, BytePreprocessor)
-        on_device = on_gpu(preprocessor, model.device)
-        graphs = Graphs(lambda pixels: forward(pixel_values=pixels), model)
-        return tower(on_device, lambda pixel_values: graphs(pixel_values))
-
-    image = replace(tower(preprocessor, forward), on_cuda=on_cuda if fits_device(preprocessor) else None)
-    return {"image": image, "video": frame_mean(image)}
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from embark.models.encoder import Encoder, Towers, image_towers
 from embark.models.hf import image_processor, load_model
 from embark.models.hub import Checkpoint, fetch_checkpoint
 from embark.models.loading import Loading, loaded_card
-from embark.models.pixels import pixel_towers
+from embark.models.pixel_towers import pixel_towers
 from embark.types import Array, EmbarkError, ModelCard
 
 DINO = ("dinov2", "dinov2_with_registers", "dinov3_vit")  # config.json's model_type

@@ -6,7 +6,6 @@ and the error names the field. What is written passes here, too. docs/results.md
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import math
@@ -23,7 +22,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from embark.catalogue import group_values
-from embark.models.card_facts import card_facts, stored_card
+from embark.field_types import field_types
+from embark.models.card_facts import card_facts
 from embark.paths import leads_out
 from embark.results.fields import Malformed, Value, load_json
 from embark.results.task_rows import from_json, to_json
@@ -378,13 +378,13 @@ def _card_in(content: Value) -> ModelCard | None:
     if ours is None:
         return None
     _format(ours)
-    known = {spec.name for spec in dataclasses.fields(ModelCard)}
-    stated = {name: value.plain() for name, value in ours.fields().items() if name in known}
+    known = field_types(ModelCard)
     try:
-        card_facts(stated)
+        return ModelCard(**card_facts({name: value.plain() for name, value in ours.fields().items() if name in known}))
     except EmbarkError as error:
         raise Malformed(str(error).rstrip(".")) from error
-    return stored_card(stated) or Value(None, "the card").wrong("complete")
+    except TypeError as error:  # a field without a default is missing
+        raise Malformed("the card lacks fields") from error
 
 
 # ── outcomes ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import MISSING, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from embark.catalogue import Catalogue
 from embark.data.atomic import atomically
 from embark.data.own_tasks import tasks_here
+from embark.field_types import misfits, stated_fields
 from embark.tasks import TASKS
 from embark.types import ClaimedTask, Pool, Source, Style, Task
 
@@ -27,13 +28,12 @@ if TYPE_CHECKING:
 TUPLES = ("modalities", "labels", "templates", "notes")  # which JSON has as lists
 DESCRIBING = ("family", "category", "tags", "chance", "notes", "rows", "pools", "license", "reference")  # no score
 Row = TypeVar("Row", Task, ClaimedTask, Source, Pool, Style)
-LEVELS = 12  # of lists and tables within one another
 
 
 def to_json(task: Task) -> dict[str, Any]:
     """The fields of a row that differ from their defaults."""
-    return {name: value for name, value in _stated(task).items() if name != "variants"} | {
-        "source": _stated(task.source),
+    return {name: value for name, value in stated_fields(task).items() if name != "variants"} | {
+        "source": stated_fields(task.source),
         "pools": [vars(pool) for pool in task.pools],
         **({"style": vars(task.style)} if task.style else {}),
     }
@@ -91,51 +91,10 @@ def _with_variants(rows: Mapping[str, Task]) -> Task:
 
 
 def _checked(value: Row) -> Row:
-    """A row, source, pool or style, if its fields are of the types that it declares; else a TypeError."""
-    for spec in fields(value):
-        if not KINDS[spec.type](getattr(value, spec.name)):
-            raise TypeError(f"'{spec.name}' of its row is {str(getattr(value, spec.name))[:60]!r}")
+    """A row, source, pool or style, if its fields are of their types; else a TypeError."""
+    for misfit in misfits(value):
+        raise TypeError(f"of its row, {misfit}")
     return value
-
-
-def _all(kind: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """Whether a value is a tuple of such values."""
-    return lambda value: isinstance(value, tuple) and all(map(kind, value))
-
-
-def _table(kind: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """Whether a value is a table of such values."""
-    return lambda value: isinstance(value, dict) and all(map(kind, value.values()))
-
-
-def _is(*kinds: type) -> Callable[[Any], bool]:
-    return lambda value: type(value) in kinds
-
-
-def _flat(value: Any, levels: int = LEVELS) -> bool:
-    """Whether lists and tables are not within one another without end."""
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return levels > 0 and all(_flat(one, levels - 1) for one in inner)
-
-
-NOTHING = type(None)
-KINDS: dict[Any, Callable[[Any], bool]] = {  # by the type that a field declares
-    **dict.fromkeys(("str", "Modality", "Literal['error', 'skip']"), _is(str)),
-    "str | None": _is(str, NOTHING),
-    "bool": _is(bool),
-    "int": _is(int),
-    "int | None": _is(int, NOTHING),
-    "float | None": _is(int, float, NOTHING),
-    **dict.fromkeys(("tuple[str, ...]", "tuple[Modality, ...]"), _all(_is(str))),
-    "Mapping[str, str]": _table(_is(str)),
-    "Mapping[str, int]": _table(_is(int)),
-    "Mapping[str, tuple[str, ...]]": _table(_all(_is(str))),
-    "Mapping[str, Any]": _table(_flat),
-    "Mapping[str, Mapping[str, Any]]": _table(_table(_flat)),
-    "Source": _is(Source),
-    "tuple[Pool, ...]": _all(_is(Pool)),
-    "Style | None": _is(Style, NOTHING),
-}
 
 
 # ── rows that this home has run ──────────────────────────────────────────────────────────────────────────────────────
@@ -181,11 +140,3 @@ def _deciding(row: Task) -> bytes:
 
 def _text(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, default=dict).encode("utf-8", "surrogatepass")
-
-
-def _stated(value: Task | Source) -> dict[str, Any]:
-    """A dataclass's fields that differ from their defaults."""
-    defaults = {
-        spec.name: spec.default if spec.default_factory is MISSING else spec.default_factory() for spec in fields(value)
-    }
-    return {name: getattr(value, name) for name, default in defaults.items() if getattr(value, name) != default}

@@ -61,7 +61,7 @@ class CheckReport(Noted):
         words = {True: "agrees", False: "DIFFERS", None: "–"}
         for finding in self.findings:
             cells.setdefault(finding.task, {})[finding.check] = words[finding.agrees]
-        rows = [Row((task, *(found.get(check, "") for check in CHECKS))) for task, found in cells.items()]
+        rows = [Row((task, *(verdicts.get(check, "") for check in CHECKS))) for task, verdicts in cells.items()]
         return Table(("task", *CHECKS), tuple(rows))
 
     def to_frame(self) -> Any:

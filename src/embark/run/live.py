@@ -167,12 +167,12 @@ class LiveScoring:
 
 def to_encoder(module: Any, encoder: ToEncoder | None = None) -> Encoder:
     """The encoder of a module: the one that was made for it, or by it; those of known libraries need none."""
-    made = encoder(module) if callable(encoder) and not hasattr(encoder, "card") else encoder
-    own = encoder_of(module if made is None else made, LIVE)
+    given_encoder = encoder(module) if callable(encoder) and not hasattr(encoder, "card") else encoder
+    own = encoder_of(module if given_encoder is None else given_encoder, LIVE)
     if own is not None:
         return own
-    if made is not None:
-        kind = type(made).__name__
+    if given_encoder is not None:
+        kind = type(given_encoder).__name__
         raise EmbarkError(f"encoder=… gave a {kind}, which is no encoder: return embark.encoder(text=…, image=…).")
     raise EmbarkError(
         f"A {type(module).__name__} embeds nothing by itself. Give the monitor an encoder of it: "

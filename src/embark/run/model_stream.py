@@ -15,7 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from embark.planning import Count, Demand, Plan, reading_order
 from embark.protocol import encoder_fingerprint, fingerprint_of
 from embark.results import CannotSave, TaskResult
 from embark.results.table import shown
+from embark.run.evaluation_state import EvaluationState
 from embark.run.fetching import download, from_hub
 from embark.run.read_ahead import Opened, ReadAhead
 from embark.run.score import Scoring, commit_now, score_task
@@ -40,9 +41,6 @@ from embark.stats.means import score
 from embark.store import DamagedVectors, MissingVectors
 from embark.threads import DaemonThreads
 from embark.types import Array, EmbarkError, Task
-
-if TYPE_CHECKING:
-    from embark.run.evaluation import Evaluation
 
 GIVE_UP = 3  # tasks in a row whose items a model fails to embed
 FETCH_AHEAD = 4  # tasks whose data is on the disk before they are scored, where it is short
@@ -55,7 +53,7 @@ class ModelStream:
 
     def __init__(
         self,
-        evaluation: Evaluation,
+        evaluation: EvaluationState,
         encoder: Encoder,
         activity: Activity,
         on_disk: dict[str, TaskResult],

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from embark.catalogue import UnknownName
 from embark.metrics import Measure
+from embark.seams.checks import Declared
 from embark.types import Array, EmbarkError, Option, Scores, Truth
 
 Params: TypeAlias = Mapping[str, Any]
@@ -41,7 +42,7 @@ BASE_VERSION = 1000  # what the version of a base is multiplied by
 
 
 @dataclass(frozen=True)
-class Evaluator:
+class Evaluator(Declared):
     """How vectors and a truth become scores. This is the contract of every evaluator, ours or a plug-in's.
 
     **In.** `evaluate(truth, vectors, params)` gets a truth of one of the `truth` kinds. `vectors` has a collection for
@@ -102,35 +103,22 @@ class Evaluator:
     # The value that the metric has for every model, and measures that tell something; None where models may differ.
     constant: Callable[[Any, Params], tuple[float, list[str]] | None] | None = None
 
-    def __post_init__(self) -> None:
-        for problem in self._problems():
-            raise EmbarkError(f"The evaluator {self.name!r} is declared wrongly: {problem}.")
-
-    def _problems(self) -> Iterator[str]:
-        kinds = get_args(Truth)
-        if not (isinstance(self.name, str) and self.name and isinstance(self.about, str)):
-            yield "its name and 'about' must be texts"
-        if not (isinstance(self.truth, tuple) and self.truth and set(self.truth) <= set(kinds)):
-            yield f"'truth' must be a tuple of these: {', '.join(kind.__name__ for kind in kinds)}"
-        if not callable(self.evaluate):
-            yield "'evaluate' must be a function"
-        if type(self.version) is not int or not 1 <= self.version < BASE_VERSION:
-            yield f"its version must be a whole number from 1 to {BASE_VERSION - 1}, not {self.version!r}"
-        if not isinstance(self.measures, Mapping):
-            yield "'measures' must map names to statistics"
+    def faults(self) -> Iterator[str]:
+        """A message for each measure and parameter that cannot be used."""
+        if self.version >= BASE_VERSION:
+            yield f"its `version` must be a whole number below {BASE_VERSION}, not {self.version}"
         for measure, statistic in self.measures.items():
             if statistic not in STATISTICS:
                 yield f"'{measure}' has the unknown statistic {statistic!r}; known: {', '.join(STATISTICS)}"
             if Measure.parse(measure).cutoff is not None:
                 yield f"'{measure}' has a fixed cut-off; state '{Measure.parse(measure).name}{AT_K}'"
         if self._statistic(self.main) is None:
-            yield f"its main measure '{self.main}' is none of its measures: {self.measure_names}"
-        for name, option in self.params.items():
-            if not isinstance(option, Option) or name in COMMON_PARAMS:
-                yield f"its parameter '{name}' must be an Option, and none of {', '.join(COMMON_PARAMS)}"
+            yield f"its `main` must be one of its measures ({self.measure_names}), not {self.main!r}"
+        for name in COMMON_PARAMS.keys() & self.params:
+            yield f"its parameter '{name}' is one that every evaluator has"
         for name, value in self.preset.items():
             if name in self.params and not self.params[name].accepts(value):
-                yield f"it presets '{name}' to {value!r}, which must be {self.params[name].values}"
+                yield f"its preset '{name}' must be {self.params[name].values}, not {value!r}"
 
     # ── measures ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from embark.types import EmbarkError, ModelCard
-
-KINDS = ("embedder", "reranker", "generator")  # of models
-TYPES = ("encoder", "mllm", "late", "api")  # of what models are built on
+from embark.seams.checks import Declared, misnamed
+from embark.types import ModelCard
 
 
 @dataclass(frozen=True)
-class Loader:
+class Loader(Declared):
     """How a card becomes a model.
 
     `load(card, loading)` is a function, or its "module:function", which is imported when a model is loaded: most need
@@ -34,17 +32,8 @@ class Loader:
     recognize: Callable[[Path, Mapping[str, Any]], bool] | None = None  # whether a folder, and its config.json, is its
     options: Mapping[str, str] | None = None  # of a card that it reads, and what they say; None: any
 
-    def __post_init__(self) -> None:
+    def faults(self) -> Iterator[str]:
+        """A message for a name that no LOADER:SOURCE could have, and for a path that cannot be imported."""
         if not re.fullmatch(r"[\w.-]+", self.name):
-            raise EmbarkError(f"A loader's name has letters, digits, dots and dashes alone, not {self.name!r}.")
-        if not callable(self.load) and not re.fullmatch(r"[\w.]+:\w+", str(self.load)):
-            raise EmbarkError(f"The loader '{self.name}' loads by a function or 'module:function', not {self.load!r}.")
-        for what, value, known in (("kind", self.kind, KINDS), ("type", self.type, TYPES)):
-            if value not in known:
-                raise EmbarkError(f"The loader '{self.name}' has the {what} '{value}'; it may be {', '.join(known)}.")
-        if not (self.recognize is None or callable(self.recognize)):
-            raise EmbarkError(f"The loader '{self.name}' recognizes folders by a function, not {self.recognize!r}.")
-        if not (self.options is None or isinstance(self.options, Mapping)):
-            raise EmbarkError(f"The options of the loader '{self.name}' are no table of names and what they say.")
-        if self.version < 1 or self.lanes < 1:
-            raise EmbarkError(f"The loader '{self.name}' has at least version 1 and 1 lane.")
+            yield "its `name` must have letters, digits, dots and dashes alone"
+        yield from misnamed(self.load, "load")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
-from embark.seams.checks import are_texts
-from embark.types import Dataset, EmbarkError, Option, Task
+from embark.field_types import misfits
+from embark.seams.checks import Declared
+from embark.types import Dataset, Option, Task
 
 if TYPE_CHECKING:  # names in annotations: a seam imports no later room
     from embark.data.fetch import Hub
@@ -15,10 +16,8 @@ if TYPE_CHECKING:  # names in annotations: a seam imports no later room
     from embark.data.rows import FilesBySource
 
 
-class Read(Protocol):
-    """Return the items and truth of one split and subset of a task; `hub` gets the files."""
-
-    def __call__(self, task: Task, split: str, subset: str, hub: Hub, /) -> Dataset: ...
+# Returns the items and truth of one split and subset of a task; the hub gets the files.
+Read: TypeAlias = Callable[[Task, str, str, "Hub"], Dataset]
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Files:
 
 
 @dataclass(frozen=True)
-class Reader:
+class Reader(Declared):
     """How the rows of a source become items and the truth about them."""
 
     name: str
@@ -54,34 +53,13 @@ class Reader:
     require: Callable[[Task], None] = lambda task: None  # raises an error where a file of labels is missing
     external_state: Callable[[Task], str] = lambda task: ""  # of a file of labels: part of the fingerprint
 
-    def __post_init__(self) -> None:
-        for fault in self._faults():
-            raise EmbarkError(f"The reader '{self.name}' is declared wrongly: {fault}.")
-
-    def _faults(self) -> Iterator[str]:
-        """A text for each declaration that cannot be used."""
-        if not (isinstance(self.name, str) and self.name.strip() and isinstance(self.about, str)):
-            yield "its `name` and `about` must be texts"
-        if not isinstance(self.files, Files):
-            yield f"its `files` must be a value of embark.seams.Files, not {self.files!r}"
-        hooks: dict[str, object] = {f"files.{name}": hook for name, hook in vars(self.files).items()}
-        hooks |= {"read": self.read, "read_unlabeled": self.read_unlabeled or self.read}
-        hooks |= {"require": self.require, "external_state": self.external_state}
-        for name, hook in hooks.items():
-            if not callable(hook):
-                yield f"its `{name}` must be a function, not {hook!r}"
-        if not (self.evaluators and are_texts(self.evaluators)):
-            yield f'its `evaluators` must be a tuple of names, as in ("retrieval",), not {self.evaluators!r}'
-        if type(self.version) is not int or self.version < 1:
-            yield f"its `version` must be a whole number from 1, not {self.version!r}"
-        if not (isinstance(self.columns, Mapping) and are_texts((*self.columns, *self.columns.values()))):
-            yield f"its `columns` must map roles to texts, not {self.columns!r}"
-        options = {} if self.options is None else self.options
-        if not (isinstance(options, Mapping) and all(isinstance(option, Option) for option in options.values())):
-            yield f"its `options` must map names to values of embark.types.Option, not {self.options!r}"
-        elif not are_texts((*options, *self.path_options)) or {*self.path_options} - {*options}:
+    def faults(self) -> Iterator[str]:
+        """A message for what is wrong with its files, and for each name of an option that it does not declare."""
+        yield from misfits(self.files)
+        options = self.options or {}
+        if {*self.path_options} - {*options}:
             yield f"its `path_options` must be names of its options, not {self.path_options!r}"
-        elif self.base_option and self.base_option not in options:
+        if self.base_option and self.base_option not in options:
             yield f"its `base_option` must be one of its options, not {self.base_option!r}"
 
     @property

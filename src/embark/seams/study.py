@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, ClassVar, Literal
 
+from embark.seams.checks import Declared, misnamed
 from embark.types import EmbarkError, Option
 
 
 @dataclass(frozen=True)
-class Study:
+class Study(Declared):
     """An analysis by name: the command `embark analyze NAME`, and `embark.analyze.run(NAME)` in Python.
 
     `run` is a typed, public function that returns an `embark.Analysis`, or its "module:function", imported at use. It
@@ -40,21 +41,19 @@ class Study:
         "style", "format", "select", "plot", "save", "help", "model", "task",
     )  # fmt: skip
 
-    def __post_init__(self) -> None:
-        self._check(bool(re.fullmatch("[a-z][a-z0-9-]*", self.name)), "a name has small letters, digits and hyphens")
-        self._check(bool(self.about.strip()), "it has no `about`")
-        self._check(self.needs in self.ARGUMENTS, f"it needs {' or '.join(self.ARGUMENTS)}, not {self.needs!r}")
+    def faults(self) -> Iterator[str]:
+        """A message for a name or an option that no command could have, and for what is wrong with the function."""
+        if not re.fullmatch("[a-z][a-z0-9-]*", self.name):
+            yield "its `name` must have small letters, digits and hyphens alone"
         arguments = self.ARGUMENTS[self.needs]
         taken = (*arguments, *self.COMMAND, *(f"{name}s" for name in arguments))  # --model is of model and of models
         for name, option in self.options.items():
-            self._check(name.isidentifier() and name not in taken, f"its option '{name}' has a name that is not free")
-            self._check(isinstance(option, Option), f"its option '{name}' is no embark.types.Option")
+            if not name.isidentifier() or name in taken:
+                yield f"its option '{name}' has a name that is not free"
             texts = isinstance(option.kind, tuple) and all(isinstance(value, str) for value in option.kind)
-            self._check(texts or option.kind in self.KINDS, f"its option '{name}' cannot be {option.kind}")
-        if isinstance(self.run, str):
-            self._check(":" in self.run, f"{self.run!r} is no 'module:function'")
-        else:
-            self._check_function(self.run)
+            if not (texts or option.kind in self.KINDS):
+                yield f"its option '{name}' cannot be {option.kind}"
+        yield from misnamed(self.run, "run") if isinstance(self.run, str) else self._function_faults(self.run)
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -65,25 +64,22 @@ class Study:
             function: Callable[..., Any] = resolve_name(self.run)
         except (ImportError, AttributeError) as error:
             raise EmbarkError(f"The study '{self.name}' cannot import {self.run}: {error}.") from error
-        self._check_function(function)
+        self.refuse(self._function_faults(function))
         return function
 
-    def _check_function(self, function: Callable[..., Any]) -> None:
-        """An error unless the function takes all arguments and options, requires no others, and flags are off."""
-        self._check(callable(function), f"{function!r} is no function")
+    def _function_faults(self, function: Callable[..., Any]) -> Iterator[str]:
+        """A message for each argument or option that the function lacks or that must have a default or be off."""
+        if not callable(function):
+            yield f"{self.run} is no function"
         parameters = dict(inspect.signature(function).parameters)
         kinds = {parameter.kind for parameter in parameters.values()}
         arguments = self.ARGUMENTS[self.needs]
-        if inspect.Parameter.VAR_KEYWORD not in kinds:
-            missing = [name for name in (*arguments, *self.options) if name not in parameters]
-            self._check(not missing, f"its function does not take {', '.join(missing)}")
+        missing = [name for name in (*arguments, *self.options) if name not in parameters]
+        if missing and inspect.Parameter.VAR_KEYWORD not in kinds:
+            yield f"its function does not take {', '.join(missing)}"
         for name, parameter in parameters.items():
             named = parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
-            if named and name not in arguments:
-                self._check(parameter.default is not parameter.empty, f"the argument '{name}' has no default")
-            if name in self.options and self.options[name].kind is bool:
-                self._check(parameter.default is False, f"its option '{name}' is a flag, whose default is False")
-
-    def _check(self, valid: bool, fault: str) -> None:
-        if not valid:
-            raise EmbarkError(f"The study '{self.name}' is declared wrongly: {fault}.")
+            if named and name not in arguments and parameter.default is parameter.empty:
+                yield f"the argument '{name}' has no default"
+            if name in self.options and self.options[name].kind is bool and parameter.default is not False:
+                yield f"its option '{name}' is a flag, whose default is False"

@@ -10,7 +10,8 @@ from typing import Any
 from embark.results import TaskResult
 from embark.results.table import p_value
 from embark.site.scripts import points, signed
-from embark.stats.compare import Comparison, Tally, compare_results
+from embark.stats.compare import Comparison, compare_results
+from embark.stats.gate import Tally
 from embark.types import Task
 
 MOST = 8  # models that are compared with each other

@@ -31,8 +31,8 @@ from embark.results.table import (
 )
 from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
-from embark.stats.gate import draw_differences, losses
-from embark.stats.intervals import LEVEL, holm
+from embark.stats.gate import Pair, Tally, draw_differences, losses, verdict_of
+from embark.stats.intervals import holm
 from embark.stats.outcomes import NotComparable, Parts, observations_of, parts_of
 from embark.stats.paired import Contrast, Difference, contrasts, mean_difference, task_difference
 from embark.stats.shared import ItemNumbers
@@ -41,47 +41,6 @@ from embark.types import Array, Benchmark, EmbarkError, Task
 
 TOO_FEW = "A mean without an interval is over a task with too few pairs to tell its difference."
 FEW = 3  # tasks and reasons that the note on refused ones names
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two scores on one task, and their difference with its 95 % interval and p-values (alone, and among all tasks)."""
-
-    task: str
-    category: str
-    a: float
-    b: float
-    low: float
-    high: float
-    p: float
-    items: int
-    holm: float = 1.0
-
-    @property
-    def difference(self) -> float:
-        """a − b."""
-        return self.a - self.b
-
-    @property
-    def verdict(self) -> str:
-        """Whether model a wins, ties or loses."""
-        return _verdict(self.difference, self.holm)
-
-
-@dataclass(frozen=True)
-class Tally:
-    """Verdicts over several tasks, and the mean of their differences with its 95 % interval and p-value.
-
-    Those are None where a task tells nothing of its own difference.
-    """
-
-    wins: int
-    ties: int
-    losses: int
-    difference: float
-    low: float | None = None
-    high: float | None = None
-    p: float | None = None
 
 
 @dataclass(frozen=True)
@@ -154,7 +113,7 @@ class Comparison(Drawn):
     def _mean_cells(self) -> tuple[Cell, ...]:
         total = self.total
         means = [float(np.mean([getattr(pair, side) for pair in self.pairs])) for side in ("a", "b")]
-        verdict = "" if total.p is None else _verdict(total.difference, total.p)
+        verdict = "" if total.p is None else verdict_of(total.difference, total.p)
         return ("mean", *map(points, means), *difference_cells(total), p_value(total.p), None, verdict)
 
     def sentence(self) -> str:
@@ -167,7 +126,7 @@ class Comparison(Drawn):
                 f"Over {tasks}, {self.a} is better than {self.b} on {total.wins}, worse on {total.losses}, and cannot "
                 f"be told apart on {total.ties} (mean difference {mean})."
             )
-        if total.p is None or _verdict(total.difference, total.p) == "tie":
+        if total.p is None or verdict_of(total.difference, total.p) == "tie":
             return f"On {tasks}, no difference between {self.a} and {self.b} is more than chance would make."
         word = "better" if total.difference > 0 else "worse"
         return f"Over {tasks}, {self.a} is {word} than {self.b} in the mean ({mean}), though on no task alone."
@@ -364,10 +323,6 @@ def difference_cells(pair: Pair | Tally) -> tuple[Exact, Interval | None]:
 def _ends(tally: Tally) -> str:
     interval = difference_cells(tally)[1]
     return f" {interval.text}" if interval else ""
-
-
-def _verdict(difference: float, p: float) -> str:
-    return "tie" if p >= 1 - LEVEL else "win" if difference > 0 else "loss"
 
 
 def _result(results: Sequence[TaskResult], task: Task) -> TaskResult | None:

@@ -1,18 +1,61 @@
-"""Whether a model is worse than another, as a gate asks, and the drawing of where it is."""
+"""Verdicts on pairs of scores: whether a model is worse than another, as a gate asks, and a drawing of where."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 from embark.results.table import short, signed_points
 from embark.stats.intervals import LEVEL
 
-if TYPE_CHECKING:
-    from embark.stats.compare import Pair, Tally
-
 COLORS = {"win": "#0072B2", "tie": "#999999", "loss": "#D55E00"}
 LABELS = {"win": "better", "tie": "cannot be told apart", "loss": "worse"}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two scores on one task, and their difference with its 95 % interval and p-values (alone, and among all tasks)."""
+
+    task: str
+    category: str
+    a: float
+    b: float
+    low: float
+    high: float
+    p: float
+    items: int
+    holm: float = 1.0
+
+    @property
+    def difference(self) -> float:
+        """a − b."""
+        return self.a - self.b
+
+    @property
+    def verdict(self) -> str:
+        """Whether model a wins, ties or loses."""
+        return verdict_of(self.difference, self.holm)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Verdicts over several tasks, and the mean of their differences with its 95 % interval and p-value.
+
+    Those are None where a task tells nothing of its own difference.
+    """
+
+    wins: int
+    ties: int
+    losses: int
+    difference: float
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+
+
+def verdict_of(difference: float, p: float) -> str:
+    return "tie" if p >= 1 - LEVEL else "win" if difference > 0 else "loss"
 
 
 def losses(pairs: Sequence[Pair], total: Tally, margin: float = 0.0) -> tuple[str, ...]:

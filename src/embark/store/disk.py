@@ -113,7 +113,7 @@ def _size(path: Path) -> int:
 
 
 def _stamp(name: str) -> Stamp | None:
-    """What changes when the file of a segment is written; None if it is gone."""
+    """Size, time and inode of a segment's file, which change when it is written; None if it is gone."""
     try:
         state = os.stat(name)
     except FileNotFoundError:

@@ -11,7 +11,7 @@ from embark.results.table import Noted, Table
 
 @dataclass(frozen=True)
 class Analysis(Noted, Drawn):
-    """What a study returns: `print` shows its table, a notebook its table and its drawing.
+    """The result of a study: `print` shows its table, a notebook its table and its drawing.
 
     `notes` tell which scores were used and what was left out; the table has notes of its own on how to read it.
     """

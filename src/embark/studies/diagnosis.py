@@ -33,7 +33,7 @@ class Diagnosis(Noted, ABC):
     @property
     @abstractmethod
     def findings(self) -> tuple[str, ...]:
-        """What the analyses come down to, in sentences."""
+        """The conclusions from the analyses, in sentences."""
 
     @property
     @abstractmethod

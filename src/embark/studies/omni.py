@@ -124,7 +124,7 @@ def examine(model: str, data: str, directions: Sequence[Direction], method: str 
 
 
 def _findings(directions: Sequence[Direction], asymmetry: Asymmetry) -> tuple[str, ...]:
-    """What the analyses come down to."""
+    """The conclusions from the analyses, in sentences."""
     count = len(directions)
     hit, reciprocal = mean_scores(directions)
     of_query = sum(whose(d, dominant(d.top)[0]) == "query's" for d in directions)

@@ -68,7 +68,7 @@ def config_and_split(task: Task, split: str, subset: str) -> tuple[str | None, s
 
 
 def subset_kind(task: Task, subset: str) -> str:
-    """What a subset is in the data: a config, a split, a column, or nothing."""
+    """The part of the data that a subset is: a config, a split, a column or several; empty: all of it."""
     kind = task.options.get("subset_is", "config" if subset != "default" else "")
     if kind not in ("", "config", "split", "column", "columns"):
         raise EmbarkError(f"Task {task.name}: 'subset_is' must be config, split, column or columns, not '{kind}'.")
