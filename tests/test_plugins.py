@@ -147,6 +147,27 @@ def test_results_of_a_plug_in_that_is_not_allowed_any_more_are_left_out_and_name
     assert "There is no task named 'Triplets'" in notes[5]
 
 
+def test_a_row_of_a_plug_in_that_its_reader_is_not_for_is_not_scored(tmp_path: Path) -> None:
+    folder = installed(tmp_path, "my_readers", READER)
+    (folder / "triplets").mkdir()
+    (folder / "triplets" / "test.csv").write_text("query,near,far\nred apple,apple,car\nfast car,car,apple\n")
+    done = run(
+        folder,
+        "import embark\n"
+        "from dataclasses import replace\n"
+        "[task] = embark.get_tasks('Triplets')\n"
+        "for row in (task, replace(task, options={'missed': 'skip'}), replace(task, evaluator='retrieval')):\n"
+        "    try:\n"
+        "        print(len(embark.evaluate('embark/pocket', [row], show_progress=False).results))\n"
+        "    except embark.EmbarkError as error:\n"
+        "        print(error)\n",
+        allowed="my-readers",
+    )
+    assert done.stdout.startswith("1\n"), done.stderr
+    assert "There is no option of 'triplets' named 'missed'. Did you mean missing?" in done.stdout
+    assert "Task Triplets: 'triplets' serves choice, not 'retrieval'." in done.stdout
+
+
 def test_a_reader_of_a_plug_in_takes_no_name_of_ours(tmp_path: Path) -> None:
     folder = installed(tmp_path, "my_readers", READER.replace('"triplets",\n    "Three', '"paired",\n    "Three'))
     (folder / "triplets").mkdir()

@@ -166,7 +166,7 @@ def _evaluator_facts(evaluator: Evaluator) -> tuple[str, ...]:
 
 def _reader(reader: Reader) -> Reference:
     entries = tuple(entry for entry in _declared(reader) if entry.part in PARTS.values())
-    note = () if reader.own else ("Its rows come with embark; it declares no options, as it is for one benchmark.",)
+    note = () if reader.own else ("It declares no options: it is for one benchmark, whose rows come with it.",)
     return Reference("reader", reader.name, reader.about, entries, notes=note)
 
 
