@@ -115,7 +115,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "outcomes": ({"outcomes": {"right": np.ones(4)}}, r"the statistic 'mean' needs outcomes\['share'\]"),
     "length": ({"rows": np.arange(3)}, r"outcomes\['share'\] has 4 values for 3 rows"),
     "unit": ({"unit": "query"}, r"the unit 'query' is no side of the data \(item\)"),
-    "matrix": ({"outcomes": {"share": np.ones((4, 2))}}, r"outcomes\['share'\] is no column, but of the shape \(4, 2\)"),
+    "matrix": ({"outcomes": {"share": np.ones((4, 2))}}, r"outcomes\['share'\] is no column, but of the shape \(4, 2"),
     "scalar": ({"outcomes": {"share": 0.5}}, r"outcomes\['share'\] is no column, but of the shape \(\)"),
     "empty": ({"rows": np.arange(0), "outcomes": {"share": np.ones(0)}}, "it returned no outcomes"),
     "of items": (
@@ -125,7 +125,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "text": ({"metrics": {"share": "0.5"}}, r"metrics\['share'\] is missing or not finite"),
     "taken": ({"metrics": {"share": 0.5, "languages": 1.0}}, "no measure can have the name 'languages'"),
     "warnings": ({"warnings": "careful"}, "its warnings must be a tuple of texts, not 'careful'"),
-    "range": ({"outcomes": {"share": np.array([1, 0, 7, 0])}}, r"outcomes\['share'\] has values that are not from -1 to 1"),
+    "range": ({"outcomes": {"share": np.array([1, 0, 7, 0])}}, r"outcomes\['share'\] has values that are not from -1"),
     "hole": ({"outcomes": {"share": np.array([1, 0, np.nan, 0])}}, r"outcomes\['share'\] has values that are not from"),
     "list": ({"rows": [0, 1, 2, 3]}, "rows must be an array of positions"),
     "fractions": ({"rows": np.arange(4.0)}, "rows must be an array of positions"),
