@@ -337,6 +337,22 @@ def test_a_card_without_a_loader_is_an_error(tmp_path: Path) -> None:
     assert "There is no loader for me/bytes named 'bytes'. Did you mean byte?" in done.stderr
 
 
+def test_plug_ins_that_are_allowed_run_in_the_processes_that_this_one_starts(tmp_path: Path) -> None:
+    """Workers that embed, and a cluster of this process: they look the model up, too."""
+    folder = installed(tmp_path, "my_package", GOOD)
+    child = f"import sys; sys.path.insert(0, {str(folder)!r}); import embark; print(embark.get_model('me/bytes').card)"
+    done = run(
+        folder,
+        "import subprocess\n"
+        "from embark import plugins\n"
+        "plugins.allow('My.Package')\n"
+        f"subprocess.run([sys.executable, '-W', 'error', '-c', {child!r}], check=True)\n",
+        allowed="second",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "name='me/bytes'" in done.stdout
+
+
 def test_nothing_is_looked_for_at_import(tmp_path: Path) -> None:
     folder = installed(tmp_path, "my_package", GOOD)
     done = run(folder, "import embark, embark.models, embark.tasks; print('my_package' in sys.modules)")

@@ -11,7 +11,7 @@ import pytest
 from embark import evaluators
 from embark.evaluators.chance import chance
 from embark.registries import EVALUATORS
-from embark.seams import STATISTICS, Evaluator
+from embark.seams import COMMON_PARAMS, STATISTICS, Evaluator
 from embark.stats import statistics
 from embark.tasks import TASKS
 from embark.types import EmbarkError, Gold, Groups, Option, Scores
@@ -79,6 +79,15 @@ def test_a_wrong_declaration_is_an_error_that_names_the_evaluator(case: str) -> 
 
 def test_every_row_has_parameters_and_a_metric_that_its_evaluator_knows() -> None:
     evaluators.check_tasks(TASKS.values())
+
+
+@pytest.mark.parametrize("param", ["similarity", "logit_scale", "memory"])
+def test_a_row_that_sets_what_the_run_sets_is_refused(param: str) -> None:
+    """It would be ignored, and be part of the fingerprint."""
+    value = COMMON_PARAMS[param].kind("1")
+    row = replace(TASKS["PocketNameSTS"], params={param: value})
+    with pytest.raises(EmbarkError, match=f"No row sets the parameter '{param}'"):
+        evaluators.check_tasks([row])
 
 
 @pytest.mark.parametrize("metric", ["recall_at_2", "ndcg_at_7", "success_at_1", "map_at_123456", "accuracy"])
