@@ -106,6 +106,70 @@ def test_a_plug_in_brings_a_reader_and_rows_of_it(tmp_path: Path) -> None:
     assert "There is no option of 'triplets' named 'order'" in done.stdout
 
 
+def test_results_of_a_plug_in_that_is_not_allowed_any_more_are_left_out_and_named(tmp_path: Path) -> None:
+    """Those on a task of the plug-in, and those on a row of the user's that names its reader; all others stay."""
+    folder = installed(tmp_path, "my_readers", READER)
+    (folder / "triplets").mkdir()
+    (folder / "triplets" / "test.csv").write_text("query,near,far\nred apple,apple,car\nfast car,car,apple\n")
+    (folder / "own.toml").write_text(ROW)
+    allowed = run(
+        folder,
+        "import embark\n"
+        f"tasks = ['Triplets', 'PocketFlagZeroShot', *embark.load_tasks({str(folder / 'own.toml')!r})]\n"
+        "embark.evaluate(['embark/pocket', 'embark/handmade'], tasks, show_progress=False)\n",
+        allowed="my-readers",
+    )
+    assert allowed.returncode == 0, allowed.stderr
+    after = run(
+        folder,
+        "import embark\n"
+        "found = embark.load_results(published=False)\n"
+        "print({result.task for result in found.results}, *found.notes, sep='\\n')\n"
+        "print(embark.show('embark/pocket').more['results'])\n"
+        "print(*embark.compare('embark/pocket', 'embark/handmade').notes, sep='\\n')\n"
+        "for ask in (lambda: embark.leaderboard(tasks='Own'), lambda: embark.leaderboard(tasks='Triplets')):\n"
+        "    try:\n"
+        "        ask()\n"
+        "    except embark.EmbarkError as error:\n"
+        "        print(error)\n",
+        allowed="",
+    )
+    assert after.returncode == 0, after.stderr
+    here = "here (is a plug-in not installed, or not allowed?)"
+    no_reader, no_task = f"there is no reader named 'triplets' {here}", f"there is no task of that name {here}"
+    kept, *notes = after.stdout.splitlines()
+    assert kept == "{'PocketFlagZeroShot'}"
+    assert notes[:2] == [
+        f"left out, because {no_reader}: Own of embark/handmade, Own of embark/pocket",
+        f"left out, because {no_task}: Triplets of embark/handmade, Triplets of embark/pocket",
+    ]
+    assert notes[2].startswith("{'PocketFlagZeroShot': ")
+    assert notes[3] == f"left out, because {no_task}: Triplets"
+    assert no_reader in notes[4]
+    assert "There is no task named 'Triplets'" in notes[5]
+
+
+def test_a_row_of_a_plug_in_that_its_reader_is_not_for_is_not_scored(tmp_path: Path) -> None:
+    folder = installed(tmp_path, "my_readers", READER)
+    (folder / "triplets").mkdir()
+    (folder / "triplets" / "test.csv").write_text("query,near,far\nred apple,apple,car\nfast car,car,apple\n")
+    done = run(
+        folder,
+        "import embark\n"
+        "from dataclasses import replace\n"
+        "[task] = embark.get_tasks('Triplets')\n"
+        "for row in (task, replace(task, options={'missed': 'skip'}), replace(task, evaluator='retrieval')):\n"
+        "    try:\n"
+        "        print(len(embark.evaluate('embark/pocket', [row], show_progress=False).results))\n"
+        "    except embark.EmbarkError as error:\n"
+        "        print(error)\n",
+        allowed="my-readers",
+    )
+    assert done.stdout.startswith("1\n"), done.stderr
+    assert "There is no option of 'triplets' named 'missed'. Did you mean missing?" in done.stdout
+    assert "Task Triplets: 'triplets' serves choice, not 'retrieval'." in done.stdout
+
+
 def test_a_reader_of_a_plug_in_takes_no_name_of_ours(tmp_path: Path) -> None:
     folder = installed(tmp_path, "my_readers", READER.replace('"triplets",\n    "Three', '"paired",\n    "Three'))
     (folder / "triplets").mkdir()
@@ -116,6 +180,8 @@ def test_a_reader_of_a_plug_in_takes_no_name_of_ours(tmp_path: Path) -> None:
     )
     assert done.stdout.strip() == f"{len(READERS.own)} 2", done.stderr
     assert "its reader 'paired' is left out: there is one of that name already" in done.stderr
+
+
 def test_a_plug_in_brings_a_study(tmp_path: Path) -> None:
     folder = installed(tmp_path, "my_package", STUDY)
     done = run(
@@ -271,6 +337,22 @@ def test_a_card_without_a_loader_is_an_error(tmp_path: Path) -> None:
     folder = installed(tmp_path, "my_package", GOOD.replace('Loader("bytes"', 'Loader("byte"'))
     done = run(folder, "import embark; embark.get_model('me/bytes')")
     assert "There is no loader for me/bytes named 'bytes'. Did you mean byte?" in done.stderr
+
+
+def test_plug_ins_that_are_allowed_run_in_the_processes_that_this_one_starts(tmp_path: Path) -> None:
+    """Workers that embed, and a cluster of this process: they look the model up, too."""
+    folder = installed(tmp_path, "my_package", GOOD)
+    child = f"import sys; sys.path.insert(0, {str(folder)!r}); import embark; print(embark.get_model('me/bytes').card)"
+    done = run(
+        folder,
+        "import subprocess\n"
+        "from embark import plugins\n"
+        "plugins.allow('My.Package')\n"
+        f"subprocess.run([sys.executable, '-W', 'error', '-c', {child!r}], check=True)\n",
+        allowed="second",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "name='me/bytes'" in done.stdout
 
 
 def test_nothing_is_looked_for_at_import(tmp_path: Path) -> None:

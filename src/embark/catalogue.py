@@ -32,6 +32,7 @@ class UnknownName(EmbarkError, KeyError):
 
     def __init__(self, what: str, name: object, known: Iterable[str], hint: str = "") -> None:
         name = str(name)  # users may give anything
+        self.missing = f"there is no {what} named '{name}'"
         by_lower = {other.lower(): other for other in known}
         near = difflib.get_close_matches(name.lower(), by_lower, n=3)
         near += [lower for lower in by_lower if name.lower() in lower and lower not in near][: 3 - len(near)]

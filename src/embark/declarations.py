@@ -104,7 +104,7 @@ def _declared(value: Any) -> Iterator[Entry]:
 def _notes(value: Any) -> Iterator[str]:
     """Sentences about a reader or an evaluator that its entries do not show."""
     if isinstance(value, Reader) and not value.own:
-        yield "Its rows come with embark; it declares no options, as it is for one benchmark."
+        yield "It declares no options: it is for one benchmark, whose rows come with it."
     if isinstance(value, Evaluator):
         yield " ".join(_evaluator_facts(value))
         yield f"Readers: {', '.join(_readers_for(value.name)) or 'none for own data'}."

@@ -12,6 +12,7 @@ that is not allowed, or fails, is named in a warning and left out.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import warnings
@@ -23,7 +24,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 from embark.catalogue import N, Registry
 from embark.seams import Evaluator, Loader, Reader, Rule, Study
-from embark.settings import allowed_plugins
+from embark.settings import ALLOWED, allowed_plugins
 from embark.types import Benchmark, EmbarkError, ModelCard, Task
 
 GROUP = "embark"
@@ -48,8 +49,11 @@ class Plugin:
 
 
 def allow(*distributions: str) -> None:
-    """Let the plug-ins of these distributions run in this process; to be called before a catalogue is used."""
-    _ALLOWED.update(map(_normalized, distributions))
+    """Let the plug-ins of these distributions run in this process, and in those that it starts: workers that prepare or
+    embed, and a cluster of its own. To be called before a catalogue is used.
+    """
+    names = (*os.environ.get(ALLOWED, "").split(","), *distributions)
+    os.environ[ALLOWED] = ",".join(dict.fromkeys(filter(None, map(_normalized, map(str.strip, names)))))
 
 
 def with_plugins(own: Iterable[T], kind: str, name: Callable[[T], str]) -> Iterator[T]:
@@ -82,7 +86,6 @@ def _added(what: str, own: Collection[str], rows: Callable[[Plugin], Iterable[tu
     return out
 
 
-_ALLOWED: set[str] = set()  # distributions, besides those of the user's settings
 _LOADING: list[str] = []  # the plug-in that is being loaded
 
 
@@ -95,7 +98,7 @@ def _load() -> dict[str, Plugin]:
         )
     out = {}
     points = sorted(entry_points(group=GROUP), key=lambda point: point.name)
-    allowed = _ALLOWED | set(map(_normalized, allowed_plugins())) if points else set()
+    allowed = set(map(_normalized, allowed_plugins())) if points else set()
     for point in points:
         distribution = point.dist.name if point.dist else ""
         if _normalized(distribution) not in allowed:

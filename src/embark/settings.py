@@ -24,6 +24,7 @@ NAMES = (
 )  # fmt: skip
 NUMBERS = ("workers", "memory", "requests_per_minute", "tokens_per_minute")
 PLUGINS = "plugins"  # the distributions whose plug-ins may run; no setting of a run, so not in `Settings`
+ALLOWED = "EMBARK_PLUGINS"  # … from the environment
 KNOWN = (*NAMES, PLUGINS)
 OF_FOLDER = ("results", "offline", *NUMBERS)  # what embark.toml of the working folder may set
 OWN_NAMES = {"tasks": "a file of tasks", "task": "[[task]] tables", "model": "[[model]] tables",
@@ -149,7 +150,7 @@ def in_folder(relative: str, where: str) -> Path:
 
 def allowed_plugins() -> set[str]:
     """The distributions whose plug-ins may run: those that EMBARK_PLUGINS and the user's settings file name."""
-    names = os.environ.get("EMBARK_PLUGINS", "").split(",")
+    names = os.environ.get(ALLOWED, "").split(",")
     return {name.strip() for name in map(str, (*names, *_user_file().get(PLUGINS, ()))) if name.strip()}
 
 

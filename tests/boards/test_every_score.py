@@ -179,6 +179,14 @@ def test_scores_are_the_same_before_and_after_narrowing(kind: str) -> None:
          evaluators.evaluate(kind, small.truth, kept(small, vectors), params))  # fmt: skip
 
 
+def test_a_mask_of_another_length_than_its_side_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind, truth, vectors, params = case("sts", 40)
+    short = replace(EVALUATORS[kind], narrow=lambda truth, params: (truth, {"left": np.zeros(3, bool)}))
+    monkeypatch.setattr(EVALUATORS, "own", {**EVALUATORS.own, kind: short})
+    with pytest.raises(EmbarkError, match="broke its contract: it needs a mask of 3 items of 'left', which has"):
+        needed_items(task(kind, params), data_of(truth, vectors))
+
+
 @pytest.mark.parametrize("kind", ["probe", "multilabel"])
 def test_runs_keep_their_samples_when_an_example_is_left_out(kind: str) -> None:
     _, truth, vectors, params = case(kind, 40)

@@ -11,7 +11,7 @@ import pytest
 from embark import evaluators
 from embark.evaluators.chance import chance
 from embark.registries import EVALUATORS
-from embark.seams import STATISTICS, Evaluator
+from embark.seams import COMMON_PARAMS, STATISTICS, Evaluator
 from embark.stats import statistics
 from embark.tasks import TASKS
 from embark.types import EmbarkError, Gold, Groups, Option, Scores
@@ -54,6 +54,9 @@ WRONG = {
     "main": ({"main": "shares"}, "its `main` must be one of its measures (share), not 'shares'"),
     "params": ({"params": {"seed": int}}, "its `params` must be a table of Options"),
     "common": ({"params": {"metric": Option(str, "It.")}}, "its parameter 'metric' is one that every evaluator has"),
+    "column": ({"measures": {"content": "mean"}, "main": "content"}, "no measure can have the name 'content'"),
+    "field": ({"measures": {"share": "mean", "main_score": "mean"}}, "no measure can have the name 'main_score'"),
+    "chance": ({"chance": "0.5"}, "its `chance` must be a number, not '0.5'"),
     "preset": (
         {"params": {"seed": Option(int, "It.")}, "preset": {"seed": "7"}},
         "its preset 'seed' must be whole number, not '7'",
@@ -76,6 +79,15 @@ def test_a_wrong_declaration_is_an_error_that_names_the_evaluator(case: str) -> 
 
 def test_every_row_has_parameters_and_a_metric_that_its_evaluator_knows() -> None:
     evaluators.check_tasks(TASKS.values())
+
+
+@pytest.mark.parametrize("param", ["similarity", "logit_scale", "memory"])
+def test_a_row_that_sets_what_the_run_sets_is_refused(param: str) -> None:
+    """It would be ignored, and be part of the fingerprint."""
+    value = COMMON_PARAMS[param].kind("1")
+    row = replace(TASKS["PocketNameSTS"], params={param: value})
+    with pytest.raises(EmbarkError, match=f"No row sets the parameter '{param}'"):
+        evaluators.check_tasks([row])
 
 
 @pytest.mark.parametrize("metric", ["recall_at_2", "ndcg_at_7", "success_at_1", "map_at_123456", "accuracy"])
@@ -112,6 +124,20 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "outcomes": ({"outcomes": {"right": np.ones(4)}}, r"the statistic 'mean' needs outcomes\['share'\]"),
     "length": ({"rows": np.arange(3)}, r"outcomes\['share'\] has 4 values for 3 rows"),
     "unit": ({"unit": "query"}, r"the unit 'query' is no side of the data \(item\)"),
+    "matrix": ({"outcomes": {"share": np.ones((4, 2))}}, r"outcomes\['share'\] is no column, but of the shape \(4, 2"),
+    "scalar": ({"outcomes": {"share": 0.5}}, r"outcomes\['share'\] is no column, but of the shape \(\)"),
+    "empty": ({"rows": np.arange(0), "outcomes": {"share": np.ones(0)}}, "it returned no outcomes"),
+    "of items": (
+        {"outcomes": {"share": np.ones(4), "content": np.ones(4)}},
+        r"outcomes\['content'\] has the name of a column about items",
+    ),
+    "text": ({"metrics": {"share": "0.5"}}, r"metrics\['share'\] is missing or not finite"),
+    "taken": ({"metrics": {"share": 0.5, "languages": 1.0}}, "no measure can have the name 'languages'"),
+    "warnings": ({"warnings": "careful"}, "its warnings must be a tuple of texts, not 'careful'"),
+    "range": ({"outcomes": {"share": np.array([1, 0, 7, 0])}}, r"outcomes\['share'\] has values that are not from -1"),
+    "hole": ({"outcomes": {"share": np.array([1, 0, np.nan, 0])}}, r"outcomes\['share'\] has values that are not from"),
+    "list": ({"rows": [0, 1, 2, 3]}, "rows must be an array of positions"),
+    "fractions": ({"rows": np.arange(4.0)}, "rows must be an array of positions"),
     "rows": ({"rows": np.arange(1, 5)}, "rows are not positions among the 4 items of 'item'"),
 }
 

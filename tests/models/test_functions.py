@@ -278,6 +278,7 @@ def test_nan_is_left_for_the_engine_to_name() -> None:
         ({"text": lambda texts: np.zeros(len(texts))}, r"shape \(2,\)"),
         ({"text": lambda texts: np.zeros((1, 4))}, r"shape \(1, 4\)"),
         ({"text": lambda texts: [[1.0], [1.0, 2.0]]}, "returned a list"),
+        ({"text": lambda texts: np.ones((len(texts), 4), complex)}, "numbers: they are complex"),
         ({"text": lambda texts: None}, r"shape \(\)|NoneType"),
         ({"text": lengths, "image": lambda images: np.zeros((len(images), 5))}, "text 3, image 5"),
         ({"text": lengths, "dim": 7}, "7 dimensions"),

@@ -162,6 +162,8 @@ def test_a_perfect_clustering_is_not_certain() -> None:
     once = clustered(2000, 2, 1.0)
     tenfold = {"label": once["label"]} | {f"cluster_run{run}": once["cluster_run1"] for run in range(1, 11)}
     assert interval("nmi", "nmi", tenfold)[0] < 0.8  # another seed might have failed
+    refits = {f"cluster_refit{number}": clustered(2000, 2, 0.9, number)["cluster_run1"] for number in (1, 2)}
+    assert interval("nmi", "nmi", tenfold | refits)[0] < 0.8  # nor is it where fits to half of the items differ
     alone = {"label": np.zeros(9), "cluster_run1": np.zeros(9)}
     assert pushes("nmi", "nmi", alone).value == pushes("ari", "ari", alone).value == 1
 

@@ -9,14 +9,14 @@ from math import isnan
 from typing import Any
 
 from embark import published as papers
-from embark.catalogue import Catalogue, counted, group_values, listed
+from embark.catalogue import Catalogue, UnknownName, counted, group_values, listed
 from embark.data.own_tasks import tasks_here
 from embark.models import MODELS
 from embark.protocol import fingerprint_of
 from embark.results import LONG_COLUMNS, Results, TaskResult, long_table, mark_commits
 from embark.results.mteb_versions import fault_of
 from embark.results.table import Noted, Row, Score, Table, data_frame, footnoted
-from embark.results.task_rows import known_tasks
+from embark.results.task_rows import NO_TASK, PLUG_IN, known_tasks, without_task
 from embark.settings import Settings, load_settings
 from embark.tasks import Tasks, choose_tasks, get_benchmark, under_protocol
 from embark.types import Benchmark, EmbarkError, Task
@@ -69,8 +69,11 @@ def load_results(
     settings = settings or load_settings()
     stored = Results(settings.results)
     on_disk = list(stored.all()) if own else []
-    rows = rows_of(benchmark, tasks, protocol, known_tasks(on_disk, settings.home))
+    known = known_tasks(on_disk, settings.home)
+    rows = rows_of(benchmark, tasks, protocol, known)
     current, left_out = own_results(rows, on_disk)
+    if benchmark is None and tasks is None:
+        left_out |= {NO_TASK: without_task(on_disk, known)}
     printed, unlike = published_results(rows, {result.task for result in current}) if published else ([], [])
     results = (*printed, *mark_commits(current))
     if benchmark is None and tasks is None:
@@ -132,11 +135,20 @@ def own_results(
     wanted = {(row.name, row.protocol): row for row in rows}
     of_rows = [result for result in results if (result.task, result.protocol) in wanted]
     scored = {result.task for result in of_rows if result.made_by == "embark"}
-    expected = {row.name: {fingerprint_of(row, *part) for part in row.parts} for row in rows if row.name in scored}
+    expected: dict[str, set[str]] = {}
+    unknown: dict[str, str] = {}
+    for row in rows:
+        if row.name in scored:
+            try:
+                expected[row.name] = {fingerprint_of(row, *part) for part in row.parts}
+            except UnknownName as error:  # of a reader or an evaluator
+                unknown[row.name] = f"{error.missing}{PLUG_IN}"
 
     def why_not(result: TaskResult) -> str:
         if result.made_by != "embark":
             return fault_of(result, wanted[result.task, result.protocol])
+        if result.task in unknown:
+            return unknown[result.task]
         fingerprints = {record.fingerprint for record in result.records}
         # Beside a paper's scores of the same stages, what must be the same is the row without them.
         plain = {record.loaded.get("stages", {}).get("row") for record in result.records}

@@ -13,6 +13,7 @@ from typing import Any
 from embark.registries import EVALUATORS
 from embark.types import Array, EmbarkError, Scores, Task, Truth
 
+OF_RUNS = ("similarity", "logit_scale", "memory")  # parameters that every run sets, whatever a row says
 _IMPORTING = Lock()  # threads that import scikit-learn at once may see it half loaded
 
 
@@ -45,6 +46,9 @@ def check_tasks(tasks: Iterable[Task]) -> None:
     for task in tasks:
         if task.evaluator in EVALUATORS:
             try:
+                for name in OF_RUNS:
+                    if name in task.params:
+                        raise EmbarkError(f"No row sets the parameter '{name}': the model or the settings do.")
                 EVALUATORS[task.evaluator].check({**task.params, "metric": task.metric})
             except EmbarkError as error:
                 raise EmbarkError(f"Task {task.name} cannot be scored. {error}") from error

@@ -175,6 +175,8 @@ def _numbers(function: Function, values: list[Any], inputs: str, wanted: str) ->
             return to_numpy(out)
         if isinstance(out, (list, tuple)):
             out = [to_numpy(row) if hasattr(row, "detach") else row for row in out]
+        if np.iscomplexobj(out):
+            raise TypeError("they are complex")
         return np.asarray(out, np.float32)
     except (ValueError, TypeError, RuntimeError, AttributeError) as error:
         raise EmbarkError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 TUPLES = ("modalities", "labels", "templates", "notes")  # which JSON has as lists
 DESCRIBING = ("family", "category", "tags", "chance", "notes", "rows", "pools", "license", "reference")  # no score
+PLUG_IN = " here (is a plug-in not installed, or not allowed?)"
+NO_TASK = f"there is no task of that name{PLUG_IN}"
 Row = TypeVar("Row", Task, ClaimedTask, Source, Pool, Style)
 
 
@@ -73,6 +75,11 @@ def known_tasks(results: Iterable[TaskResult], home: Path) -> Catalogue[Task]:
         rows.pop(protocol, None)  # the newest comes last
         rows[protocol] = row
     return tasks_here(_with_variants(own[name]) for name in sorted(own))
+
+
+def without_task(results: Iterable[TaskResult], known: Collection[str]) -> list[TaskResult]:
+    """The results on tasks that a plug-in brought which is not here: no table can have them."""
+    return [result for result in results if result.row is None and result.task not in known]
 
 
 def _with_variants(rows: Mapping[str, Task]) -> Task:

@@ -350,6 +350,10 @@ def needed_items(task: Task, data: Dataset) -> Dataset:
     """The dataset without items that no score depends on; left-out queries are counted in its warnings."""
     truth, needed = evaluators.narrow(task.evaluator, data.truth, task.params)
     data = replace(data, truth=truth)
+    for side, mask in needed.items():
+        if side in data.sides and len(mask) != len(data.sides[side]):
+            what = f"a mask of {len(mask)} items of '{side}', which has {len(data.sides[side])}"
+            raise EmbarkError(f"The evaluator '{task.evaluator}' broke its contract: it needs {what}.")
     unused = {side: np.flatnonzero(~mask).tolist() for side, mask in needed.items() if not mask.all()}
     if not unused:
         return data

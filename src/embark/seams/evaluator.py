@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,6 +40,9 @@ COMMON_PARAMS = {
     "stages": Option(dict, "The models that work before and after."),
 }
 AT_K = "_at_k"  # ends the name of a measure that takes any cut-off
+OF_ITEMS = r"split|subset|id|content|item_cluster|partner|partner_.*|part_.*|about_.*"  # columns beside the outcomes
+OF_RECORDS = r"main_score|hf_subset|languages|embark|rank|top|right|label|predicted|predicted_run\d+"  # no measures
+SLACK = 1e-6  # by which rounding may lead an outcome beyond 1
 BASE_VERSION = 1000  # what the version of a base is multiplied by
 
 
@@ -65,7 +70,7 @@ class Evaluator(Declared):
 
       | statistic | the score is | columns |
       | --- | --- | --- |
-      | mean | the mean of the items | the main measure's name |
+      | mean | the mean of the items | the main measure's name, from 0 to 1, or from -1 |
       | runs | the mean over items and runs | `NAME_run1`, `NAME_run2`…, and their mean as NAME |
       | pearson | the correlation | `gold`, `similarity` |
       | spearman | the correlation of the ranks | `gold_rank`, `similarity_rank` |
@@ -75,7 +80,8 @@ class Evaluator(Declared):
       Of clusterings, `cluster_refit1` and `cluster_refit2` (and so on) are fits to either half of the items. Galleries
       of failures and tables of confusions show these columns, which an evaluator may add: `rank` of the first right
       document (-1: not ranked), `top` (the position of the best document, -1: none), `right` (the position of a pair's
-      other half), `label` and `predicted`, or `predicted_run1`… (class numbers).
+      other half), `label` and `predicted`, or `predicted_run1`… (class numbers). No measure has one of these names, and
+      no column that of a column about items (`id`, `split`, `content`…).
     - `counts` are numbers of items for the record, `warnings` sentences below the table. An item without an outcome is
       in neither `rows` nor `outcomes`, and is counted.
 
@@ -110,6 +116,8 @@ class Evaluator(Declared):
         for measure, statistic in self.measures.items():
             if statistic not in STATISTICS:
                 yield f"'{measure}' has the unknown statistic {statistic!r}; known: {', '.join(STATISTICS)}"
+            if re.fullmatch(f"{OF_ITEMS}|{OF_RECORDS}", measure) or not measure:
+                yield f"no measure can have the name {measure!r}, which means something else in results"
             if Measure.parse(measure).cutoff is not None:
                 yield f"'{measure}' has a fixed cut-off; state '{Measure.parse(measure).name}{AT_K}'"
         if self._statistic(self.main) is None:
@@ -186,17 +194,32 @@ class Evaluator(Declared):
             yield f"it returned no Scores, but {type(scores).__name__}"
         if scores.main != self.metric(params):
             yield f"the main measure is '{scores.main}', not '{self.metric(params)}'"
-        if scores.main not in scores.metrics or not np.isfinite(scores.value):
+        if taken := [name for name in scores.metrics if re.fullmatch(f"{OF_ITEMS}|{OF_RECORDS}", name)]:
+            yield f"no measure can have the name {taken[0]!r}, which means something else in results"
+        if not isinstance(scores.warnings, tuple):
+            yield f"its warnings must be a tuple of texts, not {scores.warnings!r}"
+        if not (isinstance(scores.metrics.get(scores.main), Real) and np.isfinite(scores.value)):
             yield f"metrics['{scores.main}'] is missing or not finite"
         if scores.statistic != self.statistic(scores.main):
             yield f"the statistic of '{scores.main}' is '{scores.statistic}', not '{self.statistic(scores.main)}'"
         for needed in (name.format(main=scores.main) for name in STATISTICS[scores.statistic]):
             if needed not in scores.outcomes:
                 yield f"the statistic '{scores.statistic}' needs outcomes['{needed}']"
+        if not (isinstance(scores.rows, np.ndarray) and scores.rows.ndim == 1 and scores.rows.dtype.kind in "iu"):
+            yield "rows must be an array of positions"
+        if not len(scores.rows):
+            yield "it returned no outcomes"
         for name, column in scores.outcomes.items():
+            if re.fullmatch(OF_ITEMS, name):
+                yield f"outcomes['{name}'] has the name of a column about items"
+            if np.ndim(column) != 1:
+                yield f"outcomes['{name}'] is no column, but of the shape {np.shape(column)}"
             if len(column) != len(scores.rows):
                 yield f"outcomes['{name}'] has {len(column)} values for {len(scores.rows)} rows"
+            averaged = name == scores.main and scores.statistic in ("mean", "runs")
+            if averaged and not (np.abs(np.asarray(column, np.float64)) <= 1 + SLACK).all():
+                yield f"outcomes['{name}'] has values that are not from -1 to 1"
         if scores.unit not in vectors:
             yield f"the unit '{scores.unit}' is no side of the data ({', '.join(vectors)})"
-        if len(scores.rows) and not 0 <= scores.rows.min() <= scores.rows.max() < len(vectors[scores.unit]):
+        if not 0 <= scores.rows.min() <= scores.rows.max() < len(vectors[scores.unit]):
             yield f"rows are not positions among the {len(vectors[scores.unit])} items of '{scores.unit}'"

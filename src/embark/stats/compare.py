@@ -29,7 +29,7 @@ from embark.results.table import (
     signed_ends,
     signed_points,
 )
-from embark.results.task_rows import known_tasks
+from embark.results.task_rows import NO_TASK, known_tasks, without_task
 from embark.settings import Settings, load_settings
 from embark.stats.gate import Pair, Tally, draw_differences, losses, verdict_of
 from embark.stats.intervals import holm
@@ -201,13 +201,16 @@ def compare(
     of_a, of_b = (results_of_model(stored, results, model) for model in (a, b))
     a, b = (model if isinstance(model, str) else model.card.name for model in (a, b))
     comparison = compare_results(of_a, of_b, rows)
-    comparison = replace(comparison, a=a, b=b, notes=(*stored.notes, *comparison.notes))
+    tasks_of_none = {} if chosen else dict.fromkeys(result.task for result in without_task([*of_a, *of_b], known))
+    absent = [f"left out, because {NO_TASK}: {listed(list(tasks_of_none))}"] * bool(tasks_of_none)
+    comparison = replace(comparison, a=a, b=b, notes=(*stored.notes, *absent, *comparison.notes))
     if not comparison.pairs and not comparison.refused:
         where = benchmark.name if benchmark else "a known task" if tasks is None else "the chosen tasks"
-        raise EmbarkError(f"Neither {a} nor {b} has a score on {where} in {folder}.")
+        raise EmbarkError(". ".join((f"Neither {a} nor {b} has a score on {where} in {folder}", *absent)) + ".")
     if not comparison.pairs:
         why = listed([f"{task}: {reason}" for task, reason in comparison.refused.items()])
-        raise EmbarkError(f"{a} and {b} have no task in common that can be compared ({why}).")
+        reasons = "; ".join((why, *absent))
+        raise EmbarkError(f"{a} and {b} have no task in common that can be compared ({reasons}).")
     return comparison
 
 

@@ -338,7 +338,8 @@ def interval(parts: Sequence[Part]) -> tuple[float, float]:
     uncertainty = evidence.of()
     items = max(part.observations.items for part in parts)
     correlated = parts[0].statistic in ("pearson", "spearman")
-    if uncertainty.variance < NO_SPREAD**2 or (correlated and items <= 3):
+    # A perfect score has room on one side alone, whatever the variance (of clusterings, fits to other items have some).
+    if uncertainty.variance < NO_SPREAD**2 or value > 1 - NO_SPREAD or (correlated and items <= 3):
         exact = [certain(part.statistic, part.main, part.outcomes, items) for part in parts]
         ends = [end or (of_part.value, of_part.value) for end, of_part in zip(exact, values, strict=True)]
         return float(np.mean([low for low, _ in ends])), float(np.mean([high for _, high in ends]))

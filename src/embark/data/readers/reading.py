@@ -19,7 +19,7 @@ from embark.data.lazy_items import compact_side
 from embark.data.readers._errors import checked_listing, expected_data
 from embark.data.readers._table import of_subset
 from embark.data.readers.folder_state import check_state
-from embark.data.readers.registry import reader_of
+from embark.data.readers.registry import check_row, reader_of
 from embark.data.upright import upright
 from embark.types import Array, Dataset, EmbarkError, Qrels, Side, Task, role_of
 
@@ -29,6 +29,7 @@ WIDEST = 64  # characters of ids that are kept in an array of fixed width
 def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """The items and truth of one split and subset of a task, checked for consistency."""
     reader = reader_of(task)
+    check_row(task)
     for what, name, known in (
         (f"split of {task.name}", split, task.source.splits),
         (f"subset of {task.name}", subset, task.subsets),

@@ -162,6 +162,20 @@ def check_options(task: Task) -> None:
             raise EmbarkError(f"The option '{name}' of '{task.reader}' must be {known[name].values}, not {value!r}.")
 
 
+def check_row(task: Task) -> None:
+    """An error for a row of a plug-in's reader with another option or evaluator than it declares.
+
+    Rows of our readers may have options that only tell what they are, and an evaluator of a plug-in; files of tasks and
+    `embark.task` check theirs.
+    """
+    if task.reader in READERS.own:
+        return
+    check_options(task)
+    served = READERS[task.reader].evaluators
+    if task.evaluator not in served:
+        raise EmbarkError(f"Task {task.name}: '{task.reader}' serves {', '.join(served)}, not '{task.evaluator}'.")
+
+
 def path_options(task: Task) -> tuple[str, ...]:
     """The options of a task that are paths of this machine."""
     return tuple(option for reader in _with_base(task) for option in reader.path_options)
