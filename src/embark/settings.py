@@ -25,7 +25,7 @@ NAMES = (
 )  # fmt: skip
 NUMBERS = ("workers", "memory", "requests_per_minute", "tokens_per_minute")
 PLUGINS = "plugins"  # the distributions whose plug-ins may run; no setting of a run, so not in `Settings`
-ITEM_LIMITS = {"item_memory": 2048, "item_seconds": 120}  # of a process, as `plugins`; with their defaults
+ITEM_LIMITS = {"item_memory": 4096, "item_seconds": 120}  # of a process, as `plugins`; with their defaults
 ITEM_PLACES = ("EMBARK_ITEM_MEMORY", "EMBARK_ITEM_SECONDS", "XDG_CONFIG_HOME", "HOME")  # variables that decide them
 KNOWN = (*NAMES, PLUGINS, *ITEM_LIMITS)
 OF_FOLDER = ("results", "offline", *NUMBERS)  # what embark.toml of the working folder may set

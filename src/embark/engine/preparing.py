@@ -15,7 +15,7 @@ from PIL import Image
 
 from embark.data.items import ItemList
 from embark.data.jpeg import plain_jpeg
-from embark.data.media import UnreadableMedia, decode
+from embark.data.media import Budget, UnreadableMedia, decode
 from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import BatchSize, Ready
 from embark.engine.watch import Attempt, Job, Watch, begin_stage
@@ -53,13 +53,19 @@ def prepare(encoder: Encoder, need: Need) -> Any:
 def prepare_texts(
     encoder: Encoder, needs: Sequence[Need], by_processes: Callable[[Sequence[str]], Sequence[Any] | None] | None = None
 ) -> Sequence[Any]:
-    """As `prepare` for needs of texts alone, all together; by processes, if they can."""
+    """As `prepare` for needs of texts alone, all together; by processes, if they can. One that is too long is an error
+    about all.
+    """
     if _seen_as_they_are(encoder, needs, "text"):
         texts = needs.texts() if by_processes and isinstance(needs, Needs) else None
+        if texts is not None:
+            Budget().take_text(max(map(len, texts), default=0))
         values = by_processes(texts) if by_processes and texts is not None else None
         if values is None:
+            contents = _contents(needs)
+            Budget().take_text(max((sum(len(part.value) for part in parts) for parts in contents), default=0))
             begin_stage("prepare")
-            values = prepare_many(encoder, _contents(needs), [""] * len(needs))
+            values = prepare_many(encoder, contents, [""] * len(needs))
     else:
         rendered = [need.render(encoder) for need in needs]
         contents = [decode(seen.parts, encoder.card.frames, encoder.card.sample_rate) for seen in rendered]
@@ -295,7 +301,7 @@ def _by_threads(
                     watch.finished += len(chunk)
                     return of_files, in_bytes
         values, sizes = _one_by_one(chunk, number, backlog, alone, not only_text, attempt, watch)
-        if failure and len(values) == len(chunk):
+        if failure and len(values) == len(chunk) and not isinstance(failure, UnreadableMedia):
             failure.add_note(f"{encoder.card.name} prepares these items one by one, but not together (prepare_many).")
             raise failure
         return values, sizes
