@@ -102,7 +102,7 @@ def _media(part: Media, frames: int, sample_rate: int, encoded: bool, budget: Bu
             return image if turn is None else image.transpose(turn)
         if part.kind == "audio":
             return open_audio(chunks[0], sample_rate, budget)
-        return open_video(chunks, frames, budget)
+        return [open_image(chunk, budget) for chunk in chunks] if in_frames else open_video(chunks, frames, budget)
     except (EmbarkError, MemoryError):
         raise
     except Exception as error:  # damage makes decoders raise whatever they like
