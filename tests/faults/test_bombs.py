@@ -148,6 +148,14 @@ def test_limits_hold_for_every_kind(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(text))
     with pytest.raises(EmbarkError, match=r"x\.jsonl\.gz cannot be read: it becomes more than .* EMBARK_LIMITS raises"):
         open_table_file(tmp_path / "x.jsonl.gz", tmp_path)
+    rows = {"jsonl": b"{}\n" * 20_000, "json": b"[" + b"{}," * 20_000 + b"{}]", "csv": b"a\n" * 20_000}
+    for ending, content in rows.items():
+        path = tmp_path / f"rows.{ending}.gz"
+        path.write_bytes(gzip.compress(content))
+        with pytest.raises(EmbarkError, match=r"it has up to [24]0,\d+ rows and lists, and becomes more than"):
+            open_table_file(path, tmp_path)
+        path.with_suffix("").write_bytes(content)  # a file that is as large as it is
+        assert len(open_table_file(path.with_suffix(""), tmp_path)) >= 19_999
     (tmp_path / "x.tgz").write_bytes(gzip.compress(bytes(20_000_000)))
     with pytest.raises(EmbarkError, match="becomes more than"):
         _unpack([tmp_path / "x.tgz"], COMPRESSED[b"\x1f\x8b"], tmp_path / "unpacked" / "x")

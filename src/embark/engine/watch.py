@@ -155,6 +155,9 @@ class WatchedThreads(DaemonThreads):
         self._watch = watch
         self._jobs: set[Job[Any]] = set()  # whose results nobody has taken
 
+    def __enter__(self) -> WatchedThreads:
+        return self
+
     def start(
         self, work: Callable[[Attempt], Value], drop: Callable[[Attempt], None] = lambda attempt: None
     ) -> Job[Value]:
