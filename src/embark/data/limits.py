@@ -20,6 +20,7 @@ with suppress(ValueError):
 
 RATIO = int(200 * SCALE)  # the bytes that each byte of a compressed file may become
 UNPACKED = int((512 << 20) * SCALE)  # bytes that any file may become, however small it is
+ALWAYS = 1 << 18  # bytes that an item may take whatever `item_memory` is
 FRAME = int(180_000_000 * SCALE)  # pixels of a frame of a film; Pillow's limit for images is about the same
 
 

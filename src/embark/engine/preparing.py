@@ -42,7 +42,6 @@ REPORTED = MOST_BYTES // 64  # bytes that a worker has prepared before it says s
 
 def prepare(encoder: Encoder, need: Need) -> Any:
     """The encoder's input for a need: decoded media, and the encoder's own CPU work on them."""
-    begin_stage("decode")
     rendered = need.render(encoder)
     encoded: frozenset[Modality] = frozenset() if rendered.mode else encoder.capabilities.encoded
     contents = decode(rendered.parts, rendered.frames or encoder.card.frames, encoder.card.sample_rate, encoded)
@@ -90,6 +89,7 @@ def prepare_files(encoder: Encoder, needs: Sequence[Need], alone: Callable[[Need
     values = [encoder.prepare([Content("image", jpeg)], "") if jpeg else None for jpeg in jpegs]
     others = [row for row, jpeg in enumerate(jpegs) if jpeg is None]
     for row, need in zip(others, take(needs, np.array(others, np.int64)), strict=True):
+        begin_stage("decode")
         values[row] = alone(need)
     return values
 
@@ -242,7 +242,8 @@ def _one_by_one(
     sizes: list[int] = []
     unreported = 0  # bytes: threads that report every small item wait for each other
     for need in chunk:
-        attempt.begin(())
+        if backlog.bytes >= MOST_BYTES:
+            attempt.begin(())  # while it waits
         if attempt.left or not backlog.admits(number):
             break
         if need.key in watch.stalled:
