@@ -29,7 +29,8 @@ from embark.engine.preparing import MOST_BYTES, byte_sizes, prepare
 from embark.models.encoder import Encoder, Preparation, TextParts, unchanged
 from embark.models.tokens import FastTokenizer, Tokens
 from embark.planning import Need
-from embark.processes import ITEM_SECONDS, POSSIBLE, SINGLE_THREADED, NoWorkers, WorkerLost, Workers, WorkersDie
+from embark.processes import POSSIBLE, SINGLE_THREADED, NoWorkers, WorkerLost, Workers, WorkersDie
+from embark.settings import item_limits
 from embark.types import Media, Part
 
 PICTURES = 8  # pictures that a process prepares at a time
@@ -52,7 +53,8 @@ def pays(kind: str, items: int, workers: int, slow_start: bool) -> bool:
 class Preparer(AbstractContextManager["Preparer"]):
     """Worker processes that prepare items; they live from call to call, until the encoder changes or it is closed.
 
-    `start` says whether so many items are enough to start them (default: `pays`); `seconds` is the limit for one item.
+    `start` says whether so many items are enough to start them (default: `pays`); `seconds` is the limit for one item
+    (default: the setting `item_seconds`).
     """
 
     def __init__(
@@ -61,7 +63,7 @@ class Preparer(AbstractContextManager["Preparer"]):
         self.workers = workers
         self.processes: Workers | None = None
         self._start = start or pays
-        self._seconds = seconds or ITEM_SECONDS
+        self._seconds = seconds or float(item_limits()["item_seconds"])
         self._of: Preparation | None = None  # what the processes do
         self._factory = b""  # the same, pickled
         self._items = 0  # that could have been prepared by processes so far
