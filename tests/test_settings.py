@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from embark.settings import Settings, load_settings
+from embark.settings import Settings, item_limits, load_settings
 from embark.types import EmbarkError
 
 
@@ -61,6 +61,26 @@ def test_memory_is_a_number_too(bare: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert load_settings().memory == 64
     monkeypatch.setenv("EMBARK_MEMORY", "none")
     with pytest.raises(EmbarkError, match="'memory' must be a whole number"):
+        load_settings()
+
+
+def test_the_limits_of_an_item(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert item_limits() == {"item_memory": 4096, "item_seconds": 120}
+    in_user_file(bare, "item_memory = 8192\n")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(bare / "config"))
+    monkeypatch.setenv("EMBARK_ITEM_SECONDS", "")
+    assert item_limits() == {"item_memory": 8192, "item_seconds": 120}
+    monkeypatch.setenv("EMBARK_ITEM_MEMORY", "100")
+    monkeypatch.setenv("EMBARK_ITEM_SECONDS", "5")
+    assert item_limits() == {"item_memory": 100, "item_seconds": 5}
+
+
+@pytest.mark.parametrize("stated", ["many", "0", "1.5"])
+def test_wrong_limits_of_an_item_are_an_error_before_anything_is_read(
+    stated: str, bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EMBARK_ITEM_MEMORY", stated)
+    with pytest.raises(EmbarkError, match="'item_memory' must be"):
         load_settings()
 
 

@@ -11,6 +11,7 @@ import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -25,7 +26,9 @@ NAMES = (
 NUMBERS = ("workers", "memory", "requests_per_minute", "tokens_per_minute")
 PLUGINS = "plugins"  # the distributions whose plug-ins may run; no setting of a run, so not in `Settings`
 ALLOWED = "EMBARK_PLUGINS"  # … from the environment
-KNOWN = (*NAMES, PLUGINS)
+ITEM_LIMITS = {"item_memory": 4096, "item_seconds": 120}  # of a process, as `plugins`; with their defaults
+ITEM_PLACES = ("EMBARK_ITEM_MEMORY", "EMBARK_ITEM_SECONDS", "XDG_CONFIG_HOME", "HOME")  # variables that decide them
+KNOWN = (*NAMES, PLUGINS, *ITEM_LIMITS)
 OF_FOLDER = ("results", "offline", *NUMBERS)  # what embark.toml of the working folder may set
 OWN_NAMES = {"tasks": "a file of tasks", "task": "[[task]] tables", "model": "[[model]] tables",
              "benchmark": "[[benchmark]] tables"}  # what else it may hold  # fmt: skip
@@ -36,7 +39,7 @@ KINDS = {
     "store": (str, "a path or an address"),
     "engine": (str, "the name of an engine"),
     "address": (str, "the address of a cluster"),
-    **dict.fromkeys(NUMBERS, (int, "a whole number")),
+    **dict.fromkeys((*NUMBERS, *ITEM_LIMITS), (int, "a whole number")),
 }
 FOLDER_FILE = "embark.toml"
 YES = ("1", "true", "yes", "on")
@@ -100,16 +103,9 @@ def load_settings(
 
     def limit(name: str) -> int | None:
         stated = pick(name, None)
-        if stated is None:
-            return None
-        try:
-            count = int(stated)
-        except ValueError:
-            raise EmbarkError(f"The setting '{name}' must be a whole number, not '{stated}'.") from None
-        if count < 1:
-            raise EmbarkError(f"The setting '{name}' must be at least 1, not {count}.")
-        return count
+        return None if stated is None else _count(name, stated)
 
+    item_limits()  # a wrong one is an error before anything is read
     return Settings(
         home=_expanded(pick("home", None) or cache_folder() / "embark"),
         results=_expanded(pick("results", "results")),
@@ -152,6 +148,36 @@ def allowed_plugins() -> set[str]:
     """The distributions whose plug-ins may run: those that EMBARK_PLUGINS and the user's settings file name."""
     names = os.environ.get(ALLOWED, "").split(",")
     return {name.strip() for name in map(str, (*names, *_user_file().get(PLUGINS, ()))) if name.strip()}
+
+
+def item_limits() -> dict[str, int]:
+    """What one item may take: `item_memory`, megabytes of its decoded content, and `item_seconds` of its preparation.
+
+    From EMBARK_ITEM_MEMORY and EMBARK_ITEM_SECONDS, else the user's settings file, else the defaults. A folder's
+    `embark.toml` cannot set them: they protect against what comes with a folder.
+    """
+    return dict(_item_limits(*map(os.environ.get, ITEM_PLACES)))
+
+
+@lru_cache(maxsize=8)
+def _item_limits(memory: str | None, seconds: str | None, *places: str | None) -> dict[str, int]:
+    """As `item_limits`, of these variables and of the settings file in these folders: it is asked for every item."""
+    of_user = _user_file()
+    return {
+        name: _count(name, next(value for value in (variable, of_user.get(name), usual) if value not in (None, "")))
+        for (name, usual), variable in zip(ITEM_LIMITS.items(), (memory, seconds), strict=True)
+    }
+
+
+def _count(name: str, stated: Any) -> int:
+    """A setting that counts something."""
+    try:
+        count = int(stated)
+    except ValueError:
+        raise EmbarkError(f"The setting '{name}' must be a whole number, not '{stated}'.") from None
+    if count < 1:
+        raise EmbarkError(f"The setting '{name}' must be at least 1, not {count}.")
+    return count
 
 
 def cores() -> int:

@@ -51,6 +51,16 @@ class DaemonThreads(AbstractContextManager["DaemonThreads"]):
                 except BaseException as error:
                     future.set_exception(error)
             del job, future, work  # a waiting thread holds nothing of what it did
+            if threading.current_thread() not in self._threads:
+                return
+
+    def leave_behind(self, thread: threading.Thread) -> None:
+        """Start another thread in place of one whose work does not end; nobody waits for that one any more, and it ends
+        with its work.
+        """
+        place = self._threads.index(thread)
+        self._threads[place] = threading.Thread(target=self._work, name=thread.name, daemon=True)
+        self._threads[place].start()
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         while error is not None:

@@ -9,7 +9,9 @@ from typer.testing import CliRunner
 
 import embark
 from embark.cli import app
-from hub import FakeHub, parquet, png, wav
+from embark.data import remote
+from embark.types import Source
+from hub import FakeHub, client, parquet, png, wav
 
 COLORS = ("red", "green", "blue")
 
@@ -53,6 +55,21 @@ def test_columns_of_the_hub_are_told_without_a_download(pages: str, hub: FakeHub
     assert not [path for path, headers in hub.requests if "/lfs/" in path and "Range" not in headers]
     probe = embark.task("owner/pages", "probe")
     assert "divide" not in probe.options  # there is a split to learn from
+
+
+def test_a_column_of_the_hub_that_takes_too_much_memory_is_not_read_whole(
+    hub: FakeHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = parquet({"text": ["a", "b"] * 500, "label": ["x" * 1000, "y"] * 500})
+    commit = hub.add("owner/large", {"test.parquet": table})
+    source = Source("owner/large", commit)
+    [file] = [file for file in client().files(source.id, source.revision) if file.path.endswith(".parquet")]
+    head = remote.table_head(client(), source, file)
+    assert head is not None
+    assert head.values("text") == ["a", "b"] * 500
+    monkeypatch.setattr(remote, "LARGEST_DECODED", 100_000)
+    assert head.values("text") == ["a", "b"] * 500
+    assert head.values("label") is None
 
 
 def test_a_data_set_with_one_split_is_divided(hub: FakeHub) -> None:

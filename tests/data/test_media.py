@@ -310,7 +310,7 @@ def test_a_damaged_film_looks_alike_on_machines_of_all_sizes() -> None:
         for at in chance.choices(range(len(data) // 5, len(data) - 200), k=3):
             data[at] ^= 1 << chance.randrange(8)
         try:
-            frames = [frame().tobytes() for frame in media._video_frames(bytes(data))]
+            frames = [frame().tobytes() for _, frame in media._video_frames(bytes(data), lambda size: None)]
         except av.FFmpegError:
             continue
         assert frames == shown(bytes(data), 6)
@@ -322,7 +322,7 @@ def test_a_film_that_begins_in_the_middle_has_fewer_frames_than_packets() -> Non
     """Or else nothing above shows that frames are counted."""
     pytest.importorskip("av")
     cut = FILMS["broadcast"]()
-    assert media._packet_count(cut) > sum(1 for _ in media._video_frames(cut)) > 8
+    assert media._packet_count(cut) > sum(1 for _ in media._video_frames(cut, lambda size: None)) > 8
 
 
 @pytest.mark.slow

@@ -109,7 +109,7 @@ def test_a_sound_of_too_many_samples_is_refused(tmp_path: Path) -> None:
     with soundfile.SoundFile(path, "w", 48_000, 8, "PCM_16", format="FLAC") as out:
         for _ in range(30):
             out.write(block)
-    assert "samples when it is decoded" in refused(path)
+    assert "a sound of 150,000,000 samples in 8 channels at 48,000 Hz brings it to 5,000,000,000 bytes" in refused(path)
 
 
 @linux
@@ -135,7 +135,7 @@ def test_a_file_of_a_zip(tmp_path: Path) -> None:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits of a megabyte."""
     monkeypatch.setattr(limits, "UNPACKED", 1 << 20)
-    monkeypatch.setattr(limits, "SAMPLES", 100_000)
+    monkeypatch.setenv("EMBARK_ITEM_MEMORY", "1")
     monkeypatch.setattr(limits, "FRAME", 1000)
 
 
@@ -148,6 +148,14 @@ def test_limits_hold_for_every_kind(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(text))
     with pytest.raises(EmbarkError, match=r"x\.jsonl\.gz cannot be read: it becomes more than .* EMBARK_LIMITS raises"):
         open_table_file(tmp_path / "x.jsonl.gz", tmp_path)
+    rows = {"jsonl": b"{}\n" * 20_000, "json": b"[" + b"{}," * 20_000 + b"{}]", "csv": b"a\n" * 20_000}
+    for ending, content in rows.items():
+        path = tmp_path / f"rows.{ending}.gz"
+        path.write_bytes(gzip.compress(content))
+        with pytest.raises(EmbarkError, match=r"it has up to [24]0,\d+ rows and lists, and becomes more than"):
+            open_table_file(path, tmp_path)
+        path.with_suffix("").write_bytes(content)  # a file that is as large as it is
+        assert len(open_table_file(path.with_suffix(""), tmp_path)) >= 19_999
     (tmp_path / "x.tgz").write_bytes(gzip.compress(bytes(20_000_000)))
     with pytest.raises(EmbarkError, match="becomes more than"):
         _unpack([tmp_path / "x.tgz"], COMPRESSED[b"\x1f\x8b"], tmp_path / "unpacked" / "x")
@@ -165,8 +173,8 @@ def test_sounds_and_films_beyond_the_limits_are_unreadable() -> None:
     soundfile = pytest.importorskip("soundfile")
     av = pytest.importorskip("av")
     sound = io.BytesIO()
-    soundfile.write(sound, np.zeros((60_000, 2), np.int16), 16_000, format="FLAC")
-    with pytest.raises(media.UnreadableMedia, match="becomes more than 100,000 samples"):
+    soundfile.write(sound, np.zeros((60_000, 2), np.int16), 16_000, format="FLAC")  # a quarter of a megabyte is allowed
+    with pytest.raises(media.UnreadableMedia, match=r"a sound of 60,000 samples in 2 channels .*\(EMBARK_ITEM_MEMORY"):
         media.decode([Media("audio", (sound.getvalue(),))], 8, 16_000)
     film = io.BytesIO()
     with av.open(film, "w", format="mp4") as container:

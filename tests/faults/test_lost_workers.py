@@ -36,7 +36,7 @@ SECONDS = 60.0
 def in_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every picture is prepared by a worker process, which has little time for it."""
     monkeypatch.setitem(preparing_processes.ENOUGH, "image", 1)
-    monkeypatch.setattr(preparing_processes, "ITEM_SECONDS", 1.0)
+    monkeypatch.setenv("EMBARK_ITEM_SECONDS", "1")
 
 
 def means(rows: list[Array]) -> Array:

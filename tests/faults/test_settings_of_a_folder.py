@@ -26,6 +26,8 @@ def command(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         ('endpoint = "http://attacker.example"', "EMBARK_ENDPOINT or HF_ENDPOINT"),
         ('home = "/elsewhere"', "EMBARK_HOME"),
         ('plugins = ["theirs"]', "EMBARK_PLUGINS"),
+        ("item_memory = 1000000", "EMBARK_ITEM_MEMORY"),
+        ("item_seconds = 1000000", "EMBARK_ITEM_SECONDS"),
         ("offline = false", "true only"),
         ('results = "/elsewhere"', "EMBARK_RESULTS"),
         ('results = "../elsewhere"', "EMBARK_RESULTS"),

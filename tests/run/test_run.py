@@ -198,7 +198,10 @@ def test_an_unreadable_picture_fails_its_tasks_by_name_and_no_others(tiny: embar
     breakage(bad)
     run = evaluate(tiny, folder_task(bad) + folder_task(good))
     assert [(s.task, s.kind) for s in run.skipped] == [("BadRetrieval", "failed"), ("BadZeroShot", "failed")]
-    assert run.skipped[0].why.startswith("1 unreadable items: document 'blue.png'. Repair them, or set unreadable=")
+    first, rest = run.skipped[0].why.split(": image of ")
+    assert first == "1 unreadable items: document 'blue.png'"
+    assert "bytes does not decode: " in rest
+    assert ". Repair them, or set unreadable=" in rest
     assert scores(run) == {"GoodRetrieval": 1.0, "GoodZeroShot": 1.0}
     assert not (load_settings().results / "test__tiny" / "1" / "BadRetrieval.json").exists()
 

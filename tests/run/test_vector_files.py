@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from typer.testing import CliRunner
 import embark
 from embark.cli import app
 from embark.data.items import digest, text
+from embark.run import vector_files
 from embark.run.stored_vectors import NotStored
 from embark.types import EmbarkError
 
@@ -116,6 +119,95 @@ def test_what_does_not_fit_is_named(run: embark.Run, tmp_path: Path) -> None:
         embark.import_vectors(matrix, TASK, ids=columns)
     pq.write_table(pa.table({"id": ["a"]}), tmp_path / "bare.parquet")
     refused("has no column vector", tmp_path / "bare.parquet", None)
+
+
+BOMB = """
+import resource, sys
+from pathlib import Path
+from embark.run import vector_files
+from embark.types import EmbarkError
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+
+before = peak()
+try:
+    print(vector_files._read(Path(sys.argv[1]), sys.argv[2] or None)[0].shape, end=" ")
+except EmbarkError as error:
+    print(error, end=" ")
+print(peak() - before)
+"""
+
+
+def read_by_a_process(file: Path, ids: str = "") -> tuple[str, int]:
+    """What a process says that reads vectors, and by how many megabytes its memory grew."""
+    child = subprocess.run([sys.executable, "-c", BOMB, str(file), ids], capture_output=True, text=True, timeout=300)
+    assert not child.returncode, child.stderr
+    words, _, peak = child.stdout.strip().rpartition(" ")
+    return words, int(peak)
+
+
+def constant(path: Path, rows: int, dim: int, parts: int) -> Path:
+    """A file of equal vectors: some kilobytes, however many there are."""
+    flat = pa.array(np.ones(rows * dim, np.float32))
+    vectors = pa.ListArray.from_arrays(pa.array(np.arange(rows + 1, dtype=np.int32) * dim), flat)
+    table = pa.table({"id": [str(row) for row in range(rows)], "vector": vectors})
+    with pq.ParquetWriter(path, table.schema, compression="zstd") as file:
+        for _ in range(parts):
+            file.write_table(table)
+    return path
+
+
+def test_a_small_file_of_very_many_vectors_is_refused_before_they_are_read(tmp_path: Path) -> None:
+    file = constant(tmp_path / "x.parquet", 1000, 16_000, 10)  # 640 MB of numbers, and as much again twice
+    assert file.stat().st_size < 500_000
+    words, peak = read_by_a_process(file)
+    assert "x.parquet cannot be read: column 'vector.list.element' becomes more than 536,870,912 bytes" in words
+    assert "EMBARK_LIMITS raises the limit" in words
+    assert peak < 100
+
+
+def test_vectors_are_read_by_and_by(tmp_path: Path) -> None:
+    words, peak = read_by_a_process(constant(tmp_path / "x.parquet", 500, 16_000, 6))
+    assert words == "(3000, 16000)"
+    assert peak < 192 + 150  # megabytes of the matrix, and what a part of it needs
+
+
+def test_a_small_file_of_very_long_ids_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones((1000, 2), np.float32))
+    value = pa.array(["a" * 9_000_000])
+    ids = pa.DictionaryArray.from_arrays(pa.array([0] * 1000), value)
+    pq.write_table(pa.table({"id": ids}), tmp_path / "ids.parquet", compression="zstd", store_schema=False)
+    assert (tmp_path / "ids.parquet").stat().st_size < 100_000
+    words, peak = read_by_a_process(tmp_path / "x.npy", str(tmp_path / "ids.parquet"))
+    assert "ids.parquet cannot be read: it becomes more than" in words
+    assert peak < 2000
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind"),
+    [
+        ([[1.0, 2.0], None], pa.list_(pa.float32())),
+        ([None, None], pa.list_(pa.float32())),
+        ([[1.0, 2.0], [1.0]], pa.list_(pa.float32())),
+        ([[1.0, 2.0], None], pa.list_(pa.float32(), 2)),
+    ],
+)
+def test_vectors_that_are_missing_or_of_several_lengths_are_refused(rows: Any, kind: Any, tmp_path: Path) -> None:
+    table = pa.table({"id": ["a", "b"], "vector": pa.array(rows, kind)})
+    pq.write_table(table, tmp_path / "x.parquet", row_group_size=1)
+    with pytest.raises(EmbarkError, match="missing in some rows, or not of one length"):
+        embark.import_vectors(tmp_path / "x.parquet", TASK)
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float16(), pa.int8()])
+def test_numbers_of_all_kinds_become_floats(kind: Any, tmp_path: Path) -> None:
+    vectors = pa.array(np.arange(12).reshape(6, 2).astype(kind.to_pandas_dtype()).tolist(), pa.list_(kind))
+    pq.write_table(pa.table({"id": list("abcdef"), "vector": vectors}), tmp_path / "x.parquet", row_group_size=4)
+    matrix, columns = vector_files._read(tmp_path / "x.parquet", None)
+    assert matrix.dtype == np.float32
+    assert matrix.tolist() == np.arange(12).reshape(6, 2).tolist()
+    assert columns == {"id": list("abcdef")}
 
 
 def test_equal_ids_on_two_sides_need_a_column() -> None:

@@ -28,6 +28,9 @@ from embark.data.lazy_media import StoredMedia
 from embark.data.sibling_files import SiblingFiles
 from embark.types import Array, Bytes, EmbarkError, Item, Modality
 
+ROW = 72  # bytes of an empty row or list in memory, at least
+CELL = 8  # bytes of a cell, at least
+
 csv.field_size_limit(1 << 30)  # some cells hold whole documents
 
 
@@ -93,6 +96,14 @@ def _unpacked(path: Path) -> bytes:
     with gzip.open(path) as file:
         limits.copy(file, out, limits.unpacked(path.stat().st_size))
     return out.getvalue()
+
+
+def _check_values(text: str, limit: int) -> None:
+    """An error where the rows and lists of an unpacked text take more than the limit: it may be short."""
+    rows = text.count("\n") + text.count("{") + text.count("[")
+    cells = text.count(",")
+    if ROW * rows + CELL * cells > limit:
+        raise ValueError(limits.explain(f"it has up to {rows:,} rows and lists, and", limit))
 
 
 class Parquet(TableFile):
@@ -227,6 +238,8 @@ class Records(TableFile):
         except UnicodeDecodeError as error:
             raise ValueError(f"it is not UTF-8 text ({error.reason} at byte {error.start}): save it as UTF-8") from None
         ending = path.name.removesuffix(".gz").rpartition(".")[2]
+        if path.suffix == ".gz":
+            _check_values(text, limits.unpacked(path.stat().st_size))
         self.rows = _separated(text, "\t" if ending == "tsv" else "") if ending in ("csv", "tsv") else _json(text)
         self.column_names = tuple(dict.fromkeys(name for row in self.rows for name in row))
 

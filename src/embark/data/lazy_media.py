@@ -334,23 +334,41 @@ def parquet_batches(path: str, columns: list[str], groups: list[int] | None = No
     A value of a dictionary may stand in every row, so small files can become large: batches are counted as they come.
     """
     limit = limits.unpacked(os.path.getsize(path))
-    size = 0
     with pq.ParquetFile(path, metadata=parquet_metadata(path)) as file:
-        for batch in file.iter_batches(
-            _batch_rows(path, tuple(columns), limit), row_groups=groups, columns=columns, use_threads=False
-        ):
-            size += batch.nbytes
-            if size > limit:
-                raise EmbarkError(f"{path} cannot be read: {limits.explain('it', limit)}.")
-            yield batch
+        yield from _counted_batches(file, path, columns, groups, _batch_rows(path, tuple(columns), limit), limit)
+
+
+def changing_parquet_batches(path: str, columns: list[str]) -> Iterator[Any]:
+    """As `parquet_batches`, of a file that may be another at the next call."""
+    limit = limits.unpacked(os.path.getsize(path))
+    with pq.ParquetFile(path) as file:
+        yield from _counted_batches(
+            file, path, columns, None, _rows_at_a_time(file.metadata, path, tuple(columns), limit), limit
+        )
+
+
+def _counted_batches(
+    file: Any, path: str, columns: list[str], groups: list[int] | None, rows: int, limit: int
+) -> Iterator[Any]:
+    """So many rows at a time; an error once they are more bytes than the limit."""
+    size = 0
+    for batch in file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False):
+        size += batch.nbytes
+        if size > limit:
+            raise EmbarkError(f"{path} cannot be read: {limits.explain('it', limit)}.")
+        yield batch
 
 
 @lru_cache(maxsize=512)
 def _batch_rows(path: str, columns: tuple[str, ...], limit: int) -> int:
+    """As `_rows_at_a_time`, of a file that stays as it is."""
+    return _rows_at_a_time(parquet_metadata(path), path, columns, limit)
+
+
+def _rows_at_a_time(metadata: Any, path: str, columns: tuple[str, ...], limit: int) -> int:
     """The rows to decode at a time: fewer where any of them may hold a large value, as of a dictionary."""
     rows = MOST_ROWS
     values = 0
-    metadata = parquet_metadata(path)
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         for number, leaf in enumerate(map(group.column, range(group.num_columns))):
             if any(leaf.path_in_schema == name or leaf.path_in_schema.startswith(f"{name}.") for name in columns):

@@ -1,7 +1,8 @@
-"""How much a small file may become when it is decoded: files that become more are refused before memory is full.
+"""How much a small file or one item may become when it is decoded: what becomes more is refused before memory is full.
 
-The limits are far above what datasets hold. The environment's EMBARK_LIMITS multiplies them: EMBARK_LIMITS=10 for files
-that are meant to be so large.
+The limits are far above what datasets hold. For files that hold many items (tables, archives), the environment's
+EMBARK_LIMITS multiplies them: EMBARK_LIMITS=10 for files that are meant to be so large. For one item, the setting
+`item_memory` is the limit.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import os
 from contextlib import suppress
 from typing import Any, BinaryIO
 
+from embark.settings import item_limits
+
 BLOCK = 1 << 20  # bytes read at a time
 SCALE = 1.0
 with suppress(ValueError):
@@ -17,7 +20,7 @@ with suppress(ValueError):
 
 RATIO = int(200 * SCALE)  # the bytes that each byte of a compressed file may become
 UNPACKED = int((512 << 20) * SCALE)  # bytes that any file may become, however small it is
-SAMPLES = int(250_000_000 * SCALE)  # of a sound, over all channels: 43 minutes of stereo at 48 kHz, 1 GB
+ALWAYS = 1 << 18  # bytes that an item may take whatever `item_memory` is
 FRAME = int(180_000_000 * SCALE)  # pixels of a frame of a film; Pillow's limit for images is about the same
 
 
@@ -34,6 +37,23 @@ def copy(packed: Any, out: BinaryIO, limit: int) -> None:
         if size > limit:
             raise ValueError(explain("it", limit))
         out.write(block)
+
+
+def item_bytes(encoded: int) -> int:
+    """The bytes that an item of so many encoded bytes may take when it is decoded, all its parts together.
+
+    They are `item_memory`; of an item whose files are small, a quarter of it, or `RATIO` times their size.
+    """
+    most = item_limits()["item_memory"] << 20
+    return min(most, max(most // 4, RATIO * encoded))
+
+
+def explain_item(what: str, size: int, limit: int) -> str:
+    """What to say about an item that is refused: what it would take, and what it may."""
+    return (
+        f"{what} brings it to {size:,} bytes when it is decoded, and it may take {limit:,}; the setting item_memory "
+        f"(EMBARK_ITEM_MEMORY, now {item_limits()['item_memory']:,} MB) raises the limit"
+    )
 
 
 def explain(what: str, limit: int, unit: str = "bytes") -> str:

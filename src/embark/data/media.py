@@ -18,8 +18,14 @@ from embark.data.jpeg import plain_jpeg
 from embark.data.upright import TURNS, UprightMedia
 from embark.types import Array, Audio, Bytes, Content, EmbarkError, Media, Modality, Part, Text
 
-Frames: TypeAlias = Iterator[Callable[[], Image.Image]]  # decoded; calling one makes it an image
+Size: TypeAlias = tuple[int, int]  # width, height
+Frames: TypeAlias = Iterator[tuple[Size, Callable[[], Image.Image]]]  # decoded; calling one makes it an image
 SLICE_THREADS = 2  # of a film's decoder
+PIXEL = 4  # bytes of an image's pixel in memory
+DECODER = 12  # bytes of a film's pixel for its decoder: frames that others refer to, and one on its way to an image
+SAMPLE = 4  # bytes of a sound's sample
+SOUND_BLOCK = 1 << 22  # samples of a sound that are read at a time, over all channels
+CHARACTER = 128  # bytes that a character of a text takes until it is tokens, of the slowest tokenizers
 
 # Between one and two times its size limit Pillow warns and decodes; where warnings are errors, the image would be lost.
 warnings.simplefilter("ignore", Image.DecompressionBombWarning)
@@ -29,45 +35,86 @@ class UnreadableMedia(EmbarkError):
     """Bytes that do not decode; the task's `unreadable` says whether the item is an error or left out."""
 
 
+class Budget:
+    """The bytes that one item takes when it is decoded, all its parts together: counted before they are taken."""
+
+    def __init__(self, encoded: int = 0) -> None:
+        self.encoded = encoded
+        self.taken = 0
+
+    def check(self, size: int, what: str) -> None:
+        """An error if so many bytes more are too many; `what` takes them."""
+        if self.taken + size <= limits.ALWAYS:
+            return
+        limit = limits.item_bytes(self.encoded)
+        if self.taken + size > limit:
+            raise UnreadableMedia(limits.explain_item(what, self.taken + size, limit))
+
+    def take(self, size: int, what: str) -> None:
+        """Count so many bytes more; an error if they are too many."""
+        self.check(size, what)
+        self.taken += size
+
+    def take_text(self, length: int) -> None:
+        """Count a text of so many characters."""
+        self.encoded += length
+        size = CHARACTER * length
+        if self.taken + size <= limits.ALWAYS:
+            self.taken += size
+        else:
+            self.take(size, f"a text of {length:,} characters")
+
+
 def decode(
     parts: Sequence[Part], frames: int, sample_rate: int, encoded: frozenset[Modality] = frozenset()
 ) -> list[Content]:
     """The parts, decoded: of videos `frames` evenly spaced frames, sounds resampled to `sample_rate`.
 
-    Pictures that are plain JPEGs stay `Encoded` where `encoded` names images.
+    Pictures that are plain JPEGs stay `Encoded` where `encoded` names images. What takes more memory than an item may
+    (`limits.item_bytes`) is unreadable.
     """
+    budget = Budget()
     return [
-        Content("text", part.text)
-        if isinstance(part, Text)
-        else Content(part.kind, _media(part, frames, sample_rate, part.kind in encoded))
+        Content(
+            part.kind,
+            _text(part, budget)
+            if isinstance(part, Text)
+            else _media(part, frames, sample_rate, part.kind in encoded, budget),
+        )
         for part in parts
     ]
 
 
-def _media(part: Media, frames: int, sample_rate: int, encoded: bool) -> Any:
+def _text(part: Text, budget: Budget) -> str:
+    budget.take_text(len(part.text))
+    return part.text
+
+
+def _media(part: Media, frames: int, sample_rate: int, encoded: bool, budget: Budget) -> Any:
     in_frames = part.kind == "video" and len(part.chunks) > 1
     if in_frames:  # those that are not wanted are not even read
         part = Media(part.kind, tuple(part.chunks[position] for position in evenly(len(part.chunks), frames)))
     picture = view(part.chunks[0]) if part.kind == "image" else b""
     chunks = () if picture else part.read()
+    size = len(picture) + sum(map(len, chunks))
+    budget.encoded += size
     try:
         if part.kind == "image":
             orientation = part.orientation if isinstance(part, UprightMedia) else 1
             if encoded and (jpeg := plain_jpeg(picture, orientation)):
                 return jpeg
-            image = open_image(picture)
+            image = open_image(picture, budget)
             turn = TURNS.get(orientation)
             return image if turn is None else image.transpose(turn)
         if part.kind == "audio":
-            return open_audio(chunks[0], sample_rate)
-        return [open_image(chunk) for chunk in chunks] if in_frames else open_video(chunks, frames)
+            return open_audio(chunks[0], sample_rate, budget)
+        return [open_image(chunk, budget) for chunk in chunks] if in_frames else open_video(chunks, frames, budget)
     except (EmbarkError, MemoryError):
         raise
     except Exception as error:  # damage makes decoders raise whatever they like
         reason = str(error) or type(error).__name__
         if isinstance(error, Image.DecompressionBombError):
             reason = f"the image is too large. {reason}"  # Pillow's message has its size and the limit
-        size = len(picture) + sum(map(len, chunks))
         raise UnreadableMedia(f"{part.kind} of {size} bytes does not decode: {reason}") from error
 
 
@@ -76,7 +123,7 @@ def view(chunk: Bytes) -> bytes | memoryview:
     return chunk if isinstance(chunk, bytes) else getattr(chunk, "view", chunk)()
 
 
-def open_image(data: bytes | memoryview) -> Image.Image:
+def open_image(data: bytes | memoryview, budget: Budget | None = None) -> Image.Image:
     """The image with its pixels loaded, in RGB, or in RGBA where it has transparency.
 
     | stored as                                  | becomes                                                            |
@@ -93,6 +140,8 @@ def open_image(data: bytes | memoryview) -> Image.Image:
     """
     # Without `draft`: a JPEG decoded at a smaller scale is faster, but has other pixels.
     image: Image.Image = Image.open(io.BytesIO(data))
+    if budget:
+        budget.take(PIXEL * image.width * image.height, f"an image of {image.width} x {image.height} pixels")
     image.load()
     if image.mode in ("RGB", "RGBA"):
         return image
@@ -120,40 +169,63 @@ def evenly(count: int, wanted: int) -> list[int]:
     return [int(position) for position in np.linspace(0, count - 1, wanted)]
 
 
-def open_video(chunks: Sequence[bytes], frames: int) -> list[Image.Image]:
+def open_video(chunks: Sequence[bytes], frames: int, budget: Budget | None = None) -> list[Image.Image]:
     """Evenly spaced frames of a stored frame sequence, an animated image, or a video file."""
+    budget = budget or Budget(sum(map(len, chunks)))
     if len(chunks) > 1:
-        return [open_image(chunks[position]) for position in evenly(len(chunks), frames)]
+        return [open_image(chunks[position], budget) for position in evenly(len(chunks), frames)]
     data = chunks[0]
     try:
         stated_length = getattr(Image.open(io.BytesIO(data)), "n_frames", 1)
     except UnidentifiedImageError:
-        return _sample(data, _video_frames, _packet_count(data), frames)
-    return _sample(data, _animation_frames, stated_length, frames)
+        return _sample(data, _video_frames, _packet_count(data), frames, budget)
+    return _sample(data, _animation_frames, stated_length, frames, budget)
 
 
-def _sample(data: bytes, decode: Callable[[bytes], Frames], length: int, frames: int) -> list[Image.Image]:
+def _sample(
+    data: bytes,
+    decode: Callable[[bytes, Callable[[Size], None]], Frames],
+    length: int,
+    frames: int,
+    budget: Budget,
+) -> list[Image.Image]:
     """Evenly spaced frames. All are decoded, so that damage anywhere is found; only these become images."""
-    count = 0
-    wanted = set(evenly(length, frames))
-    images = []
-    for position, image in enumerate(decode(data)):
-        count = position + 1
-        if position in wanted:
-            images.append(image())
-    if not count:
-        raise UnreadableMedia(f"video of {len(data)} bytes has no frames")
-    # The length that a file states may be wrong: then sample again with the length that was counted.
-    return images if count == length else _sample(data, decode, count, frames)
+    before = budget.taken
+
+    def check(size: Size) -> None:
+        """An error where frames of this size, those that are still wanted, take too much."""
+        pixels = size[0] * size[1]
+        what = f"a film of {len(wanted)} frames of {size[0]} x {size[1]} pixels"
+        budget.check((PIXEL * (len(wanted) - len(images)) + DECODER) * pixels, what)
+
+    while True:
+        count = 0
+        wanted = set(evenly(length, frames))
+        images: list[Image.Image] = []
+        for position, (size, image) in enumerate(decode(data, check)):
+            count = position + 1
+            if position in wanted:
+                budget.take(PIXEL * size[0] * size[1], f"a frame of {size[0]} x {size[1]} pixels")
+                images.append(image())
+        if not count:
+            raise UnreadableMedia(f"video of {len(data)} bytes has no frames")
+        if count == length:
+            return images
+        # The length that a file states may be wrong: then sample again with the length that was counted.
+        length = count
+        images.clear()
+        budget.taken = before
 
 
-def _animation_frames(data: bytes) -> Frames:
-    for frame in ImageSequence.Iterator(Image.open(io.BytesIO(data))):
+def _animation_frames(data: bytes, check: Callable[[Size], None]) -> Frames:
+    animation = Image.open(io.BytesIO(data))
+    check(animation.size)
+    for frame in ImageSequence.Iterator(animation):
         frame.load()
-        yield partial(frame.convert, "RGB")
+        yield frame.size, partial(frame.convert, "RGB")
 
 
-def _video_frames(data: bytes) -> Frames:
+def _video_frames(data: bytes, check: Callable[[Size], None]) -> Frames:
     with _container(data) as container:
         if container.streams.video:
             stream = container.streams.video[0]
@@ -162,10 +234,21 @@ def _video_frames(data: bytes) -> Frames:
             # Python, and take more time than they save where workers decode one film each.
             stream.thread_type = "SLICE"
             stream.thread_count = SLICE_THREADS
+            size = stream.width, stream.height
+            _check_frame(size)
+            check(size)
             for frame in container.decode(stream):
-                if frame.width * frame.height > limits.FRAME:
-                    raise UnreadableMedia(limits.explain(f"a frame of {frame.width} x {frame.height}", limits.FRAME))
-                yield frame.to_image
+                if (frame.width, frame.height) != size:
+                    size = frame.width, frame.height
+                    _check_frame(size)
+                    check(size)
+                yield size, frame.to_image
+
+
+def _check_frame(size: Size) -> None:
+    """An error for frames of too many pixels."""
+    if size[0] * size[1] > limits.FRAME:
+        raise UnreadableMedia(limits.explain(f"a frame of {size[0]} x {size[1]}", limits.FRAME, "pixels"))
 
 
 def _packet_count(data: bytes) -> int:
@@ -179,23 +262,27 @@ def _container(data: bytes) -> Any:
     return optional_library("av", "Decoding video needs PyAV", "video").open(io.BytesIO(data))
 
 
-def open_audio(data: bytes, sample_rate: int) -> Audio:
-    """The sound as mono float32 at a sample rate."""
+def open_audio(data: bytes, sample_rate: int, budget: Budget) -> Audio:
+    """The sound as mono float32 at a sample rate; of all its channels, only some samples are in memory at a time."""
     import soundfile  # when it is used: it loads a library of its own
 
     _check_whole(data)
     with soundfile.SoundFile(io.BytesIO(data)) as sound:
-        if sound.frames * sound.channels > limits.SAMPLES:  # some formats state no length: this is then the largest
-            raise UnreadableMedia(limits.explain(f"audio of {len(data)} bytes", limits.SAMPLES, "samples"))
-        samples = sound.read(dtype="float32", always_2d=True)
-        if len(samples) < sound.frames and sound.format == "FLAC":
-            raise UnreadableMedia(
-                f"audio of {len(data)} bytes is cut off after {len(samples)} of {sound.frames} samples"
-            )
-        rate = sound.samplerate
-    if not np.isfinite(samples).all():
-        raise UnreadableMedia(f"audio of {len(data)} bytes has samples that are not finite numbers")
-    mono = mix(samples)
+        rate, length, channels = sound.samplerate, sound.frames, sound.channels
+        resampled = length * sample_rate // rate if rate != sample_rate else 0
+        # Some formats state no length: this is then the largest, and too much.
+        what = f"a sound of {length:,} samples in {channels} channels at {rate:,} Hz"
+        budget.take(SAMPLE * (length * channels + resampled), what)
+        mono = np.empty(length, np.float32)
+        count = 0
+        while len(block := sound.read(max(1, SOUND_BLOCK // channels), dtype="float32", always_2d=True)):
+            if not np.isfinite(block).all():
+                raise UnreadableMedia(f"audio of {len(data)} bytes has samples that are not finite numbers")
+            mono[count : count + len(block)] = mix(block)
+            count += len(block)
+        if count < length and sound.format == "FLAC":
+            raise UnreadableMedia(f"audio of {len(data)} bytes is cut off after {count} of {length} samples")
+    mono = mono[:count]
     if rate != sample_rate:
         soxr = optional_library("soxr", f"Resampling audio from {rate} to {sample_rate} Hz needs soxr", "audio")
         mono = soxr.resample(mono, rate, sample_rate)

@@ -19,6 +19,9 @@ from embark.types import EmbarkError, Source
 
 FIRST = 1 << 18  # bytes at the beginning of a file without a footer
 LARGEST_COLUMN = 1 << 25  # bytes of a column that is read whole
+LARGEST_DECODED = 1 << 30  # bytes that its values take
+ROWS = 1 << 14  # that are decoded at a time
+VALUE = 32  # bytes of a value as an object
 
 
 @dataclass(frozen=True)
@@ -38,10 +41,19 @@ class TableHead:
             return None
         metadata = self.parquet.metadata
         number = [metadata.schema.column(leaf).path for leaf in range(metadata.num_columns)].index(column)
-        groups = (metadata.row_group(group).column(number) for group in range(metadata.num_row_groups))
-        if sum(chunk.total_compressed_size for chunk in groups) > LARGEST_COLUMN:
+        groups = [metadata.row_group(group).column(number) for group in range(metadata.num_row_groups)]
+        largest = max((chunk.total_uncompressed_size for chunk in groups), default=0)
+        if sum(chunk.total_compressed_size for chunk in groups) > LARGEST_COLUMN or largest > LARGEST_DECODED:
             return None
-        return list(self.parquet.read(columns=[column]).column(0).to_pylist())
+        values: list[Any] = []
+        size = 0
+        rows = max(1, min(ROWS, LARGEST_DECODED // max(1, largest)))  # each may hold the largest value of a dictionary
+        for batch in self.parquet.iter_batches(rows, columns=[column], use_threads=False):
+            size += VALUE * len(batch) + batch.nbytes
+            if size > LARGEST_DECODED:
+                return None
+            values += batch.column(0).to_pylist()
+        return values
 
 
 def table_head(hub: Hub, source: Source, file: RemoteFile) -> TableHead | None:

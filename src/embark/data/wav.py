@@ -14,6 +14,7 @@ from embark.data.errors import errors_about
 from embark.data.media import optional_library
 from embark.types import Array, EmbarkError
 
+COPIES = 2  # of the samples, until they are a file
 FORMAT = struct.Struct("<HHIIH")  # coding, channels, frames per second, bytes per second, bytes of a frame
 
 
@@ -43,11 +44,13 @@ def from_video(data: bytes, rate: int) -> bytes:
     with errors_about(f"The sound of a video of {len(data)} bytes"), av.open(io.BytesIO(data)) as video:
         resampler = av.AudioResampler(format="s16", layout="mono", rate=rate)
         sound = bytearray()
+        limit = limits.item_bytes(len(data))
         for frame in chain(video.decode(audio=0), [None]):  # None: what the resampler still holds
             for part in resampler.resample(frame):
                 sound += bytes(part.planes[0])[: 2 * part.samples]
-            if len(sound) > 2 * limits.SAMPLES:
-                raise EmbarkError(f"{limits.explain('The sound of a video', limits.SAMPLES, 'samples')}.")
+            if COPIES * len(sound) > limit:
+                reason = limits.explain_item("The sound of a video", COPIES * len(sound), limit)
+                raise EmbarkError(f"{reason}.")
     return _encode(bytes(sound), rate)
 
 

@@ -33,7 +33,7 @@ UNITS = {"fetch": "bytes", "read": "tasks", "embed": "items", "write": "bytes", 
 
 # Of several waits at once, the first in this order is the one that holds the device back: a thread that waits for
 # "reading" waits for a download, if there is one; one that waits for the "device" does so while others decode for it.
-Wait: TypeAlias = Literal["decode", "disk", "download", "reading", "device"]
+Wait: TypeAlias = Literal["prepare", "decode", "disk", "download", "reading", "device"]
 WAITS: tuple[Wait, ...] = get_args(Wait)
 
 
@@ -53,6 +53,7 @@ class Activity(AbstractContextManager["Activity"]):
         self._waiting: Tally[Wait] = Tally()  # how many threads wait now
         self._busy = Counter()  # seconds in which a lane was in the encoder
         self._idle = {reason: Counter() for reason in WAITS}  # seconds in which none was, and what was waited for
+        self._delay = ""  # the item that is waited for longer than usual
         self._shown = ExitStack()
 
     @property
@@ -86,6 +87,10 @@ class Activity(AbstractContextManager["Activity"]):
             yield
         finally:
             self._settle(reason, -1)
+
+    def delayed_by(self, item: str) -> None:
+        """Show the item that is waited for longer than usual, and for how long; "" for none."""
+        self._delay = terminal(item)
 
     def worked(self, seconds: float) -> None:
         """Count seconds in which the device worked elsewhere: those of copies on other machines, by their number."""
@@ -123,7 +128,8 @@ class Activity(AbstractContextManager["Activity"]):
         shares = self.idle_shares()
         reason = max(shares, key=shares.__getitem__)
         waits = f", waiting for: {reason} ({percent(shares[reason])})" if shares[reason] >= WORTH_NAMING else ""
-        return f"device busy {percent(self.busy_share())}{waits}"
+        delay = f", {self._delay}" if self._delay else ""
+        return f"device busy {percent(self.busy_share())}{waits}{delay}"
 
     def line(self) -> str:
         """The whole state in one line, for a log; the embedding comes first."""
@@ -188,6 +194,9 @@ class _Silent(Activity):
 
     def stage(self, name: str) -> Stage:
         return self._nothing
+
+    def delayed_by(self, item: str) -> None:
+        pass
 
     def _settle(self, reason: Wait | None = None, threads: int = 0, lanes: int = 0) -> None:
         pass

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, suppress
+from contextlib import AbstractContextManager, ExitStack, closing
 from functools import partial
 from threading import Lock
 from types import TracebackType
@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from embark.allocation import keep_freed_memory
+from embark.data.media import UnreadableMedia
 from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import Batch, Kind, Window, by_kind, first_batches_first, fixed_size, seconds_left
 from embark.engine.compiling import trial_is_due, try_compiled
@@ -29,6 +30,7 @@ from embark.engine.report import Report
 from embark.engine.self_check import checked_places, embed_twice
 from embark.engine.sink import Sink
 from embark.engine.tuning import Tuning
+from embark.engine.watch import Stalled, Watch
 from embark.models.device import own_stream
 from embark.models.encoder import Encoder
 from embark.planning import Need, keys_of, take
@@ -103,6 +105,7 @@ def begin(
         if able.lanes > 1:
             contexts.enter_context(short_turns())
         contexts.enter_context(tuning)
+        watch = Watch(encoder.card.name, name, activity)
         fixed = batch_size or able.batch_size
         kinds = []
         for modalities, group in by_kind(needs):
@@ -112,13 +115,13 @@ def begin(
             preparer.begin(encoder, kind.needs)
         if self_check and not able.billed:
             for kind in kinds:
-                rest = _embed_twice(encoder, kind.needs, fixed, sink, report, name, preparer)
+                rest = _embed_twice(encoder, kind.needs, fixed, sink, report, preparer, watch)
                 kind.valid = len(kind.needs) - len(rest)
                 kind.needs = rest
                 advance(kind.valid, None)
         lanes = contexts.enter_context(_lanes(encoder, kinds, sink, report, name, advance, activity, turns))
         for kind, part in first_batches_first(kinds):
-            with closing(prepared(encoder, part, workers, kind.size, name, preparer, activity)) as ready:
+            with closing(prepared(encoder, part, workers, kind.size, name, preparer, activity, watch)) as ready:
                 alike = not able.encoded.isdisjoint(kind.modalities)
                 window = Window(part, ready, kind.size, MOST_BYTES // lanes.jobs_at_once, alike)
                 while not kind.hopeless and _hand_over(encoder, lanes, kind, kinds, window, turns):
@@ -203,8 +206,8 @@ def _embed_twice(
     most: int | None,
     sink: Sink,
     report: Report,
-    name: Callable[[Need], str],
     preparer: Preparer,
+    watch: Watch,
 ) -> Sequence[Need]:
     """Embed a few items alone and together, at most so many, compare and store them; returns the others of the group.
 
@@ -213,11 +216,17 @@ def _embed_twice(
     rows = []
     sample = []
     for row in checked_places(len(group), most):
-        with suppress(Exception):
-            sample.append((group[row], preparer.prepare(encoder, group[row])))
+        try:
+            value = watch.prepare(partial(preparer.prepare, encoder), group[row])
+        except Stalled:
+            raise
+        except Exception:
+            continue
+        if not isinstance(value, UnreadableMedia):
+            sample.append((group[row], value))
             rows.append(row)
     needs = [need for need, _ in sample]
-    checked = embed_twice(encoder, needs, [value for _, value in sample], name)
+    checked = embed_twice(encoder, needs, [value for _, value in sample], watch.name)
     if checked is None:
         return group
     stored, warning = checked

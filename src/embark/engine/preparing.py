@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
+from functools import partial
 from threading import Condition
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from PIL import Image
 
 from embark.data.items import ItemList
 from embark.data.jpeg import plain_jpeg
-from embark.data.media import UnreadableMedia, decode
-from embark.engine.activity import Activity
+from embark.data.media import Budget, UnreadableMedia, decode
 from embark.engine.batches import BatchSize, Ready
+from embark.engine.watch import Attempt, Job, Watch, begin_stage
 from embark.models.encoder import Encoder, prepare_many, renders_plainly
 from embark.planning import Need, Needs, take
-from embark.threads import DaemonThreads
 from embark.types import Array, Content, EmbarkError, Encoded, Modality, Text
+
+Prepared: TypeAlias = tuple[Sequence[Any], Array]  # values of a chunk, and their bytes
 
 CHUNK = 4  # items that a worker prepares at a time
 TEXT_CHUNK = 64  # handing over a short text costs more than preparing it
@@ -40,21 +41,30 @@ def prepare(encoder: Encoder, need: Need) -> Any:
     rendered = need.render(encoder)
     encoded: frozenset[Modality] = frozenset() if rendered.mode else encoder.capabilities.encoded
     contents = decode(rendered.parts, rendered.frames or encoder.card.frames, encoder.card.sample_rate, encoded)
+    begin_stage("prepare")
     return encoder.prepare(contents, rendered.mode)
 
 
 def prepare_texts(
     encoder: Encoder, needs: Sequence[Need], by_processes: Callable[[Sequence[str]], Sequence[Any] | None] | None = None
 ) -> Sequence[Any]:
-    """As `prepare` for needs of texts alone, all together; by processes, if they can."""
+    """As `prepare` for needs of texts alone, all together; by processes, if they can. One that is too long is an error
+    about all.
+    """
     if _seen_as_they_are(encoder, needs, "text"):
         texts = needs.texts() if by_processes and isinstance(needs, Needs) else None
+        if texts is not None:
+            Budget().take_text(max(map(len, texts), default=0))
         values = by_processes(texts) if by_processes and texts is not None else None
         if values is None:
-            values = prepare_many(encoder, _contents(needs), [""] * len(needs))
+            contents = _contents(needs)
+            Budget().take_text(max((sum(len(part.value) for part in parts) for parts in contents), default=0))
+            begin_stage("prepare")
+            values = prepare_many(encoder, contents, [""] * len(needs))
     else:
         rendered = [need.render(encoder) for need in needs]
         contents = [decode(seen.parts, encoder.card.frames, encoder.card.sample_rate) for seen in rendered]
+        begin_stage("prepare")
         values = prepare_many(encoder, contents, [seen.mode for seen in rendered])
     if len(values) != len(needs):
         raise EmbarkError(f"{encoder.card.name} prepared {len(values)} items of {len(needs)}.")
@@ -71,9 +81,11 @@ def prepare_files(encoder: Encoder, needs: Sequence[Need], alone: Callable[[Need
     if pictures is None or sum(len(data) for data, _ in pictures) > MOST_TOGETHER:
         return None
     jpegs = [plain_jpeg(data, orientation) for data, orientation in pictures]
+    begin_stage("prepare")
     values = [encoder.prepare([Content("image", jpeg)], "") if jpeg else None for jpeg in jpegs]
     others = [row for row, jpeg in enumerate(jpegs) if jpeg is None]
     for row, need in zip(others, take(needs, np.array(others, np.int64)), strict=True):
+        begin_stage("decode")
         values[row] = alone(need)
     return values
 
@@ -165,33 +177,61 @@ class Backlog:
                 self.changed.wait_for(lambda: self.bytes < MOST_BYTES or chunk == self.awaited or self.closed)
         return not self.closed
 
-    def update(self, added: int = 0, chunks: int = 0, closed: bool = False) -> None:
-        """Add so many bytes (a negative number removes them), wait for so many chunks more, or want no more items."""
+    def count(self, attempt: Attempt, added: int) -> None:
+        """Add the bytes of items that an attempt has prepared, unless nobody waits for it any more."""
         with self.changed:
-            self.bytes += added
+            if not attempt.left:
+                self.bytes += added
+                attempt.bytes += added
+
+    def drop(self, attempt: Attempt) -> None:
+        """Remove the bytes of an attempt that nobody waits for any more."""
+        with self.changed:
+            attempt.left = True
+            self.bytes -= attempt.bytes
+            self.changed.notify_all()
+
+    def update(self, removed: int = 0, chunks: int = 0, closed: bool = False) -> None:
+        """Remove so many bytes, wait for so many chunks more, or want no more items."""
+        with self.changed:
+            self.bytes -= removed
             self.awaited += chunks
             self.closed |= closed
             self.changed.notify_all()
 
 
 def _one_by_one(
-    chunk: Sequence[Need], number: int, backlog: Backlog, alone: Callable[[Need], Any], measured: bool
+    chunk: Sequence[Need],
+    number: int,
+    backlog: Backlog,
+    alone: Callable[[Need], Any],
+    measured: bool,
+    attempt: Attempt,
+    watch: Watch,
 ) -> tuple[list[Any], Array]:
     """The prepared values of a chunk, and their bytes if they are `measured`; fewer when no more are wanted."""
     values: list[Any] = []
     sizes: list[int] = []
     unreported = 0  # bytes: threads that report every small item wait for each other
     for need in chunk:
-        if not backlog.admits(number):
+        if backlog.bytes >= MOST_BYTES:
+            attempt.begin(())  # while it waits
+        if attempt.left or not backlog.admits(number):
             break
+        if need.key in watch.stalled:
+            values.append(watch.stalled[need.key])
+            sizes.append(0)
+            continue
+        attempt.begin([need])
         values.append(alone(need))
+        watch.finished += 1
         sizes.append(byte_size(values[-1]) if measured else 0)
         unreported += sizes[-1]
         if unreported >= REPORTED:
-            backlog.update(added=unreported)
+            backlog.count(attempt, unreported)
             unreported = 0
     if unreported:
-        backlog.update(added=unreported)
+        backlog.count(attempt, unreported)
     return values, np.array(sizes, np.int64)
 
 
@@ -202,11 +242,11 @@ def prepared_by_threads(
     workers: int,
     size: BatchSize,
     alone: Callable[[Need], Any],
-    activity: Activity,
+    watch: Watch,
     by_processes: Callable[[Sequence[str]], Sequence[Any] | None] | None,
 ) -> Generator[Ready]:
     """The prepared values of needs, in order, after so many that are done; `alone` prepares one, and texts are perhaps
-    prepared `by_processes`.
+    prepared `by_processes`. A chunk whose preparation stalls is begun again without the item that it stalls with.
     """
     backlog = Backlog()
     modalities = needs[0].item.modalities
@@ -215,21 +255,26 @@ def prepared_by_threads(
     threads = min(FEW_THREADS, workers) if (only_text and not by_processes) or files else workers
     together = only_text and encoder.capabilities.prepare_many is not None
 
-    def prepare_all(number: int, chunk: Sequence[Need]) -> tuple[Sequence[Any], Array]:
+    def prepare_all(number: int, chunk: Sequence[Need], attempt: Attempt) -> Prepared:
         failure: Exception | None = None
-        if together and backlog.admits(number):
+        if together and not watch.singly and backlog.admits(number):
+            attempt.begin(chunk)
             try:
-                return prepare_texts(encoder, chunk, by_processes), np.zeros(len(chunk), np.int64)
+                values = prepare_texts(encoder, chunk, by_processes)
+                watch.finished += len(chunk)
+                return values, np.zeros(len(chunk), np.int64)
             except Exception as error:  # again one by one, where the error names its item
                 failure = error
-        if files and backlog.admits(number):
+        if files and not watch.singly and backlog.admits(number):
+            attempt.begin(chunk)
             with suppress(Exception):  # again one by one, where the error names its item
                 if (of_files := prepare_files(encoder, chunk, alone)) is not None:
                     in_bytes = byte_sizes(of_files)
-                    backlog.update(added=int(in_bytes.sum()))
+                    backlog.count(attempt, int(in_bytes.sum()))
+                    watch.finished += len(chunk)
                     return of_files, in_bytes
-        values, sizes = _one_by_one(chunk, number, backlog, alone, measured=not only_text)
-        if failure and len(values) == len(chunk):
+        values, sizes = _one_by_one(chunk, number, backlog, alone, not only_text, attempt, watch)
+        if failure and len(values) == len(chunk) and not isinstance(failure, UnreadableMedia):
             failure.add_note(f"{encoder.card.name} prepares these items one by one, but not together (prepare_many).")
             raise failure
         return values, sizes
@@ -237,8 +282,8 @@ def prepared_by_threads(
     of_texts = (SENT if by_processes else TOGETHER) if together else TEXT_CHUNK
     step = of_texts if only_text else FILES if files else CHUNK
     chunks = enumerate(chunked(needs, step))
-    ahead: deque[tuple[int, Future[tuple[Sequence[Any], Array]]]] = deque()
-    with DaemonThreads(threads, "embark-prepare") as pool:
+    ahead: deque[tuple[int, Job[Prepared]]] = deque()
+    with watch.threads(threads) as pool:
         try:
             while True:
                 items = sum(count for count, _ in ahead)
@@ -246,15 +291,14 @@ def prepared_by_threads(
                     number, chunk = next(chunks, (0, ()))
                     if not chunk:
                         break
-                    ahead.append((len(chunk), pool.submit(prepare_all, number, chunk)))
+                    ahead.append((len(chunk), pool.start(partial(prepare_all, number, chunk), backlog.drop)))
                     items += len(chunk)
                 if not ahead:
                     return
                 backlog.update(chunks=1)
-                with activity.waiting("decode"):
-                    values, sizes = ahead.popleft()[1].result()
+                values, sizes = pool.result(ahead.popleft()[1])
                 if size_in_bytes := int(sizes.sum()):
-                    backlog.update(added=-size_in_bytes)
+                    backlog.update(removed=size_in_bytes)
                 yield Ready(np.arange(done, done + len(values)), values, sizes)
                 done += len(values)
                 del values  # their memory is free while the next are waited for

@@ -26,10 +26,12 @@ from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import BatchSize, Ready
 from embark.engine.item_worker import PillowOptions, RenderedItem, item_worker
 from embark.engine.preparing import MOST_BYTES, byte_sizes, prepare, prepare_named, prepared_by_threads
+from embark.engine.watch import Watch
 from embark.models.encoder import Encoder, Preparation, TextParts, unchanged
 from embark.models.tokens import FastTokenizer, Tokens
 from embark.planning import Need
-from embark.processes import ITEM_SECONDS, POSSIBLE, SINGLE_THREADED, NoWorkers, WorkerLost, Workers, WorkersDie
+from embark.processes import POSSIBLE, SINGLE_THREADED, NoWorkers, WorkerLost, Workers, WorkersDie
+from embark.settings import item_limits
 from embark.types import Media, Part
 
 PICTURES = 8  # pictures that a process prepares at a time
@@ -52,7 +54,8 @@ def pays(kind: str, items: int, workers: int, slow_start: bool) -> bool:
 class Preparer(AbstractContextManager["Preparer"]):
     """Worker processes that prepare items; they live from call to call, until the encoder changes or it is closed.
 
-    `start` says whether so many items are enough to start them (default: `pays`); `seconds` is the limit for one item.
+    `start` says whether so many items are enough to start them (default: `pays`); `seconds` is the limit for one item
+    (default: the setting `item_seconds`).
     """
 
     def __init__(
@@ -61,7 +64,7 @@ class Preparer(AbstractContextManager["Preparer"]):
         self.workers = workers
         self.processes: Workers | None = None
         self._start = start or pays
-        self._seconds = seconds or ITEM_SECONDS
+        self._seconds = seconds or float(item_limits()["item_seconds"])
         self._of: Preparation | None = None  # what the processes do
         self._factory = b""  # the same, pickled
         self._items = 0  # that could have been prepared by processes so far
@@ -282,15 +285,20 @@ def prepared(
     name: Callable[[Need], str],
     preparer: Preparer | None = None,
     activity: Activity = SILENT,
+    watch: Watch | None = None,
 ) -> Generator[Ready]:
-    """The prepared values of all needs, in order; workers prepare a bounded number ahead of the encoder."""
+    """The prepared values of all needs, in order; workers prepare a bounded number ahead of the encoder.
+
+    `watch` knows the items that stalled before, and is told of others.
+    """
     alone = partial(prepare_named, encoder, name=name)
+    watch = watch or Watch(encoder.card.name, name, activity)
     done = 0
     if preparer is not None and preparer.takes(encoder, needs[0]):
-        done = yield from preparer.prepared(encoder, needs, size, alone, activity)
+        done = yield from preparer.prepared(encoder, needs, size, partial(watch.prepare, alone), activity)
     if done < len(needs):
         tokens = preparer.text_parts if preparer is not None and preparer.tokenizes(encoder) else None
-        yield from prepared_by_threads(encoder, needs[done:], done, workers, size, alone, activity, tokens)
+        yield from prepared_by_threads(encoder, needs[done:], done, workers, size, alone, watch, tokens)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from embark.escape import terminal
 QUIET_SECONDS = 10.0  # between the lines of one piece of work where there is no terminal
 WINDOW = 30.0  # seconds over which rates are taken
 STEP = 1.0  # seconds between the samples of a rate
+OVERDUE = 5.0  # seconds after the end that was told, from which on nobody knows the end
 REFRESHES = 4  # of the display, a second
 BAR = 20  # characters
 SIZES = ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"))
@@ -86,9 +87,12 @@ class Stage:
         return int(self._done.value) if self._done else 0
 
     def seconds_left(self) -> float | None:
-        """The time for the others: as the caller told, else by the rate; None where nobody knows."""
+        """The time for the others: as the caller told, else by the rate; None where nobody knows, as for work that is
+        overdue.
+        """
         if self._end is not None:
-            return max(0.0, self._end - time.monotonic())
+            left = self._end - time.monotonic()
+            return None if left < -OVERDUE and self.done < self.total else max(0.0, left)
         rate = self._done.rate() if self._done else 0.0
         return (self.total - self.done) / rate if rate and self.total else None
 

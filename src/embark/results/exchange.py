@@ -20,6 +20,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from embark.catalogue import counted, listed
+from embark.data import limits
+from embark.data.lazy_media import changing_parquet_batches
 from embark.data.outgoing import write_bytes
 from embark.models import MODELS
 from embark.paths import component
@@ -228,15 +230,32 @@ class _MeanScore(NamedTuple):
     items: int
 
 
+def _frame_table(path: Path) -> pa.Table:
+    """The columns of a frame that are needed, those that are there; an error where so small a file becomes too much."""
+    wanted = (*FRAME_COLUMNS, "task_name")
+    if path.suffix == ".parquet":
+        schema = pq.read_schema(path)
+        names = [name for name in schema.names if name in wanted]
+        fields = [schema.field(name) for name in names]
+        return pa.Table.from_batches(changing_parquet_batches(str(path), names), pa.schema(fields))
+    limit = limits.unpacked(path.stat().st_size)
+    reader = pa.ipc.open_file(path)
+    batches = []
+    size = 0
+    for number in range(reader.num_record_batches):
+        batches.append(reader.get_batch(number))
+        size += batches[-1].nbytes
+        if size > limit:
+            raise _Refused(limits.explain("it", limit))
+    return pa.Table.from_batches(batches, reader.schema)
+
+
 def _frame(path: Path) -> tuple[list[_MeanScore], list[str]]:
     """The mean of each model and benchmark in a frame, and the kinds of task in it that no vectors are scored by.
 
     What has no correctness (NaN) was not scored.
     """
-    if path.suffix == ".parquet":
-        table = pq.ParquetFile(path).read([*FRAME_COLUMNS, "task_name"])  # those that are there
-    else:
-        table = pa.ipc.open_file(path).read_all()
+    table = _frame_table(path)
     lacking = [name for name in FRAME_COLUMNS if name not in table.column_names]
     if lacking:
         raise _Refused(f"it has no column {listed(lacking)}, so it is no frame of UniBench's")

@@ -12,6 +12,7 @@ import io
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -21,7 +22,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from embark.catalogue import check_name, counted, listed
+from embark.data import limits
 from embark.data.items import digest
+from embark.data.lazy_media import changing_parquet_batches
 from embark.data.outgoing import json_lines_file, numbers_file, parquet_file
 from embark.engine.report import Report
 from embark.evaluators.similarity import has_token_vectors
@@ -45,6 +48,7 @@ from embark.types import Array, EmbarkError, ModelCard, Side, Task
 
 FORMATS = (".parquet", ".npy")
 PLACE = ("split", "subset", "side")  # columns that, with the id, tell which item a vector is of
+ID_COLUMNS = (*PLACE, "id", "content")
 VECTOR = ("vector", "embedding", "embeddings")  # names that the column of vectors may have
 BLOCK = 4096  # items held at a time
 IDS = (".jsonl", ".csv", ".txt", ".parquet")
@@ -325,20 +329,34 @@ def _load_npy(path: Path) -> Array:
 
 
 def _read_parquet(path: Path) -> tuple[Array, dict[str, list[str]]]:
-    table = _parquet(path)
-    names = [name for name in VECTOR if name in table.column_names]
+    schema, rows = _schema(path)
+    names = [name for name in VECTOR if name in schema.names]
     if not names:
-        raise EmbarkError(f"{path} has no column {' or '.join(VECTOR)}; it has {', '.join(table.column_names)}.")
-    column = table[names[0]].combine_chunks()
-    kind = column.type
+        raise EmbarkError(f"{path} has no column {' or '.join(VECTOR)}; it has {', '.join(schema.names)}.")
+    kind = schema.field(names[0]).type
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
         raise EmbarkError(f"The column {names[0]} of {path} holds {kind}, not lists of numbers.")
     if not (pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type)):
         raise EmbarkError(f"The column {names[0]} of {path} holds {kind}: one vector per item is needed.")
-    flat = column.flatten().to_numpy(zero_copy_only=False)
-    if column.null_count or len(flat) % max(len(column), 1) or len({*column.value_lengths().to_pylist()}) > 1:
-        raise EmbarkError(f"The vectors of {path} are missing in some rows, or not of one length.")
-    return flat.reshape(len(column), len(flat) // max(len(column), 1)), _columns(table.drop_columns(names), path)
+    columns = _columns(_ids_table(path), path)
+    matrix = np.empty((0, 0), np.float32)
+    row = 0
+    for batch in _parquet_batches(path, names[:1]):
+        vectors = batch.column(0)
+        lengths = [] if vectors.null_count else np.unique(vectors.value_lengths().to_numpy()).tolist()
+        if len(lengths) != 1 or (row and lengths[0] != matrix.shape[1]) or row + len(vectors) > rows:
+            raise EmbarkError(f"The vectors of {path} are missing in some rows, or not of one length.")
+        [dim] = lengths
+        if not row:
+            limit = limits.unpacked(path.stat().st_size)
+            if rows * dim * matrix.itemsize > limit:
+                raise EmbarkError(f"{path} cannot be read: {limits.explain('it', limit)}.")
+            matrix = np.empty((rows, dim), np.float32)
+        with np.errstate(over="ignore"):  # what float32 cannot hold is not finite, and named
+            flat = vectors.flatten().to_numpy(zero_copy_only=False)
+            matrix[row : row + len(vectors)] = flat.reshape(len(vectors), dim)
+        row += len(vectors)
+    return matrix[:row], columns
 
 
 def _read_ids(ids: Any) -> dict[str, list[str]]:
@@ -354,7 +372,7 @@ def _read_ids(ids: Any) -> dict[str, list[str]]:
         raise EmbarkError(f"There is no file of ids {path}; name it with --ids (ids in Python).")
     check_name("format of ids", path.suffix, IDS)
     if path.suffix == ".parquet":
-        return _columns(_parquet(path), path)
+        return _columns(_ids_table(path), path)
     text = path.read_bytes().decode("utf-8-sig", "surrogatepass")
     if path.suffix == ".csv":
         return _columns(_by_column(list(csv.DictReader(io.StringIO(text, newline="")))), path)
@@ -370,9 +388,41 @@ def _read_ids(ids: Any) -> dict[str, list[str]]:
     return {"id": [str(value) for value in values]}
 
 
-def _parquet(path: Path) -> pa.Table:
+def _schema(path: Path) -> tuple[Any, int]:
+    """The columns of a Parquet file, and its number of rows."""
+    with _parquet_errors(path), pq.ParquetFile(path) as file:
+        return file.schema_arrow, file.metadata.num_rows
+
+
+def _ids_table(path: Path) -> dict[str, list[Any]]:
+    """The columns of a Parquet file that tell whose a vector is; of a file without them, its names with no values."""
+    schema, _ = _schema(path)
+    names = [name for name in ID_COLUMNS if name in schema.names]
+    content: dict[str, list[Any]] = {name: [] for name in (names if "id" in names else schema.names)}
+    for batch in _parquet_batches(path, names) if "id" in names else ():
+        for name in names:
+            content[name] += batch.column(name).to_pylist()
+    return content
+
+
+def _parquet_batches(path: Path, columns: list[str]) -> Iterator[Any]:
+    """These columns of a Parquet file, some rows at a time; an error where they become too much for a file so small."""
+    batches = changing_parquet_batches(str(path), columns)
+    while True:
+        with _parquet_errors(path):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        if len(batch):
+            yield batch
+
+
+@contextmanager
+def _parquet_errors(path: Path) -> Iterator[None]:
     try:
-        return pq.ParquetFile(path).read(use_threads=False)
+        yield
+    except EmbarkError:
+        raise
     except (OSError, ValueError, pa.ArrowException) as error:
         raise EmbarkError(f"{path} is no Parquet file that can be read: {error}") from error
 
@@ -381,10 +431,9 @@ def _by_column(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     return {name: [row.get(name) for row in rows] for name in (rows[0] if rows else ())}
 
 
-def _columns(table: pa.Table | Mapping[str, Sequence[Any]], path: Path) -> dict[str, list[str]]:
+def _columns(content: Mapping[str, Sequence[Any]], path: Path) -> dict[str, list[str]]:
     """The columns that tell whose a vector is, as text."""
-    content = table.to_pydict() if isinstance(table, pa.Table) else table
-    columns = {name: content[name] for name in (*PLACE, "id", "content") if name in content}
+    columns = {name: content[name] for name in ID_COLUMNS if name in content}
     if "id" not in columns:
         raise EmbarkError(f"{path} has no column id; it has {', '.join(content) or 'no columns'}.")
     if empty := [name for name, values in columns.items() if None in values]:

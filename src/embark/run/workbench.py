@@ -386,8 +386,11 @@ def readable_items(demand: Demand, report: Report) -> Demand:
     unreadable: dict[str, list[int]] = {side: [] for side in demand.keys} | group_values(places)
     described = f"{len(places)} unreadable items: {names}"
     if demand.task.unreadable == "error":
+        side, row = places[0]
+        reason = report.unreadable[demand.keys[side].tolist()[row]].rstrip(".")
         raise EmbarkError(
-            f"{described}. Repair them, or set unreadable='skip' on the task (--skip-unreadable) to score without them."
+            f"{described}{'; of the first,' if len(places) > 1 else ':'} {reason}. Repair them, or set "
+            "unreadable='skip' on the task (--skip-unreadable) to score without them."
         )
     dropped = with_variants(unreadable)
     keys_left = {side: np.delete(keys, list(dropped[side])) for side, keys in demand.keys.items()}
