@@ -50,18 +50,19 @@ def cluster_of(**head: float) -> Iterator[Any]:
 class Running:
     """A run in a thread of its own: how many items it has embedded so far."""
 
-    def __init__(self, cluster: Cluster, items: int, folder: Path, seconds: float) -> None:
+    def __init__(self, cluster: Cluster, items: int, folder: Path, seconds: float, preparing: float = 0.0) -> None:
         self.items = items
         self.folder = folder
         self.done = 0
         self.error: BaseException | None = None
-        self._seconds = seconds
+        self._seconds = seconds  # for embedding an item
+        self._preparing = preparing  # seconds
         self._thread = threading.Thread(target=self._embed, args=(cluster,), daemon=True)
         self._thread.start()
 
     def _embed(self, cluster: Cluster) -> None:
         load = partial(lengths, self._seconds, str(self.folder / "embedded"))
-        copy = partial(lengths, self._seconds, prepared=str(self.folder / "prepared"))
+        copy = partial(lengths, self._preparing, prepared=str(self.folder / "prepared"))
         try:
             with (
                 RayEngine(cluster, load, copy, None, SPACE) as engine,
@@ -105,17 +106,26 @@ def test_a_gpu_that_joins_late_is_used(tmp_path: Path) -> None:
         run = Running(Cluster(nodes.address), 15_000, tmp_path, 0.002)
         run.wait_until(lambda: run.done >= 500)
         late = nodes.add_node(num_cpus=1, num_gpus=1, **MEMORY)
-        run.assert_complete()  # within 30 s, if only one of them works
+        run.assert_complete()  # within 30 s, as it takes no longer if only one copy embeds
         assert run.nodes("embedded") == {nodes.head_node.node_id, late.node_id}
 
 
 def test_cpus_that_join_late_prepare(tmp_path: Path) -> None:
     with cluster_of(num_cpus=6, num_gpus=1) as nodes:
-        run = Running(Cluster(nodes.address), 10_000, tmp_path, 0.003)
+        run = Running(Cluster(nodes.address), 15_000, tmp_path, 0.003, 0.003)
+        run.wait_until(lambda: len({process for _, process, _ in run.rows("prepared")}) >= 4)
+        late = nodes.add_node(num_cpus=2, **MEMORY)
+        run.assert_complete()  # within 45 s, as only one copy embeds
+        assert run.nodes("prepared") == {nodes.head_node.node_id, late.node_id}
+
+
+def test_cpus_that_join_late_embed_where_there_are_no_gpus(tmp_path: Path) -> None:
+    with cluster_of(num_cpus=2) as nodes:
+        run = Running(Cluster(nodes.address), 15_000, tmp_path, 0.002)
         run.wait_until(lambda: run.done >= 500)
         late = nodes.add_node(num_cpus=2, **MEMORY)
-        run.assert_complete()  # within 30 s, if only one of them works
-        assert run.nodes("prepared") == {nodes.head_node.node_id, late.node_id}
+        run.assert_complete()  # within 30 s, as it takes no longer if only one copy embeds
+        assert run.nodes("embedded") == {nodes.head_node.node_id, late.node_id}
 
 
 def test_a_copy_that_stands_still_and_a_node_that_is_lost_cost_no_item(tmp_path: Path) -> None:
