@@ -196,7 +196,7 @@ def actors() -> list[int]:
     processes = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if b"MapWorker" in path.read_bytes():
+            if path.read_bytes().startswith((b"ray::Preparing", b"ray::Embedding")):
                 processes.append(int(path.parent.name))
         except OSError:  # it has just ended
             continue

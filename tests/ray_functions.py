@@ -47,8 +47,12 @@ def three_nodes() -> Iterator[Any]:
             cluster.shutdown()
 
 
-def lengths(seconds: float = 0.0, log: str = "", fails: bool = False, reverses: bool = False) -> Encoder:
+def lengths(
+    seconds: float = 0.0, log: str = "", fails: bool = False, reverses: bool = False, prepared: str = ""
+) -> Encoder:
     """A model of the length of a text, which takes so long for each; it logs its node, process and how many it embeds.
+
+    In the file `prepared`, it logs the same of every text that it prepares, which then takes as long as embedding it.
 
     The text "stuck" is never prepared, "hang" never embedded, "kill" ends the process, "large" needs too much memory,
     and about "odd" it logs a warning.
@@ -75,10 +79,22 @@ def lengths(seconds: float = 0.0, log: str = "", fails: bool = False, reverses: 
     def prepare(text: str) -> str:
         while text == "stuck":
             time.sleep(1)
+        if prepared:
+            time.sleep(seconds)
+            with open(prepared, "a", encoding="utf-8") as file:
+                file.write(f"{node()} {os.getpid()} 1\n")
         return text
 
     card = ModelCard("test/lengths", "1", "functions", ("text",), dim=2)
     return Towers(card, {"text": Tower(embed, prepare)})
+
+
+def dying(log: str) -> Encoder:
+    """A model that ends the process that loads it; logs its node and process."""
+    with open(log, "a", encoding="utf-8") as file:
+        file.write(f"{node()} {os.getpid()}\n")
+    os.kill(os.getpid(), signal.SIGKILL)
+    return lengths()
 
 
 SPACE = vector_space(lengths().card)

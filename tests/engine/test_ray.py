@@ -7,6 +7,7 @@ import importlib
 import re
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,7 @@ from embark.engine import ray as ray_engine
 from embark.engine import ray_cluster
 from embark.engine.activity import SILENT, Activity
 from embark.engine.ray import RayEngine
-from embark.engine.ray_cluster import Cluster, fit, require_resources, wait_for_room
+from embark.engine.ray_cluster import Cluster, Place, allot, require_resources, wait_for_room, with_gpus
 from embark.engine.self_check import Inconsistent
 from embark.run import cluster as cluster_module
 from embark.run.workbench import Workbench
@@ -43,13 +44,18 @@ def settings(folder: Path, **more: Any) -> embark.Settings:
     return embark.load_settings(home=folder / "home", results=folder / "results", **more)
 
 
-def node(alive: bool = True, **resources: float) -> dict[str, Any]:
+def node(name: str = "a", alive: bool = True, **resources: float) -> dict[str, Any]:
     """A node as Ray lists it."""
-    return {"Alive": alive, "Resources": resources}
+    return {"NodeID": name, "Alive": alive, "Resources": resources}
+
+
+def allotted(cluster: Cluster, nodes: list[dict[str, Any]], placed: Counter[Place] | None = None) -> dict[Any, int]:
+    """The places that get actors, and how many."""
+    return dict(+allot(with_gpus(cluster, nodes), nodes, placed or Counter()))
 
 
 def test_what_no_node_can_hold_is_an_error() -> None:
-    nodes = [node(CPU=8, GPU=1), node(alive=False, CPU=8, GPU=4)]
+    nodes = [node(CPU=8, GPU=1), node("b", alive=False, CPU=8, GPU=4)]
     require_resources(Cluster(gpus=1), nodes)
     with pytest.raises(EmbarkError, match=r"needs 1 CPU and 2 GPU on one node, .* \(the most: 8 CPU, 1 GPU\)"):
         require_resources(Cluster(gpus=2), nodes)
@@ -58,9 +64,9 @@ def test_what_no_node_can_hold_is_an_error() -> None:
 
 
 def test_a_node_with_room_is_waited_for() -> None:
-    looks = iter([[], [node(CPU=2)], [node(CPU=2), node(CPU=8, GPU=2)]])
-    fitted = wait_for_room(Cluster(gpus=2, wait=60), lambda: next(looks), SILENT)
-    assert fitted.copies == (1, 8)
+    looks = iter([[], [node(CPU=2)], [node(CPU=2), node("b", CPU=8, GPU=2)]])
+    assert wait_for_room(Cluster(gpus=2, wait=60), lambda: next(looks), SILENT).gpus == 2
+    assert next(looks, None) is None
     with pytest.raises(EmbarkError, match="needs 1 CPU and 2 GPU on one node"):
         wait_for_room(Cluster(gpus=2, wait=0), lambda: [node(CPU=2)], SILENT)
 
@@ -86,12 +92,44 @@ def test_a_cluster_without_room_is_waited_for_once(tmp_path: Path, monkeypatch: 
 
 
 def test_copies_are_as_many_as_there_is_room_for() -> None:
-    assert fit(Cluster(), [node(CPU=4), node(CPU=3)]).copies == 6  # and one actor that prepares
-    assert fit(Cluster(cpus=2), [node(CPU=4), node(CPU=3)]).copies == 2
-    gpus = [node(CPU=16), node(CPU=16, GPU=4), node(CPU=1, GPU=4)]
-    assert (fit(Cluster(), gpus).gpus, fit(Cluster(), gpus).copies) == (1, (5, 40))
-    assert fit(Cluster(gpus=2, copies=7), gpus).copies == 7
-    assert fit(Cluster(gpus=0.5), [node(CPU=16, GPU=1)]).copies == (2, 16)
+    cpus = [node("a", CPU=4), node("b", CPU=3)]
+    assert allotted(Cluster(), cpus) == {("a", "embed", 1): 4, ("b", "embed", 1): 2, ("b", "prepare", 1): 1}
+    assert allotted(Cluster(cpus=2), cpus) == {("a", "embed", 2): 2, ("b", "embed", 2): 1, ("b", "prepare", 1): 1}
+    gpus = [node("a", CPU=16), node("b", CPU=16, GPU=4), node("c", CPU=1, GPU=4)]
+    assert with_gpus(Cluster(), gpus).gpus == 1
+    assert allotted(Cluster(), gpus) == {
+        ("b", "embed", 1): 4, ("c", "embed", 1): 1, ("a", "prepare", 1): 16, ("b", "prepare", 1): 12,
+    }  # fmt: skip
+    stated = allotted(Cluster(gpus=2, copies=7, preparers=2), gpus)  # as many of them as there is room for
+    assert stated == {("b", "embed", 1): 2, ("c", "embed", 1): 1, ("a", "prepare", 1): 2}
+    assert allotted(Cluster(gpus=0.5, preparers=1), [node(CPU=16, GPU=1)])["a", "embed", 1] == 2
+
+
+def test_preparers_take_no_cpu_that_a_copy_needs() -> None:
+    assert allotted(Cluster(), [node(CPU=1)]) == {("a", "embed", 1): 1, ("a", "prepare", 0): 1}
+    assert allotted(Cluster(preparers=2), [node(CPU=1, GPU=1)]) == {("a", "embed", 1): 1, ("a", "prepare", 0): 2}
+    assert allotted(Cluster(copies=2, preparers=3), [node(CPU=4)]) == {
+        ("a", "embed", 1): 2, ("a", "prepare", 1): 2, ("a", "prepare", 0): 1,
+    }  # fmt: skip
+    held = Counter({Place("a", "prepare", 1.0): 2})
+    assert allotted(Cluster(copies=1), [node(CPU=2)], held) == {("a", "embed", 1): 1, ("a", "prepare", 1): 1}
+
+
+def test_a_node_that_joins_gets_actors_and_the_others_keep_theirs() -> None:
+    gpus = [node("a", CPU=2, GPU=1)]
+    first = Counter(allotted(Cluster(gpus=1), gpus))
+    assert first == {("a", "embed", 1): 1, ("a", "prepare", 1): 1}
+    assert allotted(Cluster(gpus=1), [*gpus, node("b", CPU=3, GPU=1)], first) == {
+        **first, ("b", "embed", 1): 1, ("b", "prepare", 1): 2,
+    }  # fmt: skip
+    assert allotted(Cluster(gpus=1), [*gpus, node("b", CPU=3)], first) == {**first, ("b", "prepare", 1): 3}
+    alone = Counter(allotted(Cluster(), [node("a", CPU=1)]))
+    assert allotted(Cluster(), [node("a", CPU=1), node("b", CPU=2)], alone) == {
+        **alone,
+        ("b", "embed", 1): 1,
+        ("b", "prepare", 1): 1,
+    }
+    assert allotted(Cluster(copies=2), [node("b", CPU=1)], first) == {("b", "embed", 1): 1, ("b", "prepare", 0): 1}
 
 
 @pytest.mark.slow
@@ -284,9 +322,7 @@ def test_a_copy_on_several_gpus_is_placed_where_they_are(nodes: Any, tmp_path: P
 
 
 @pytest.mark.slow
-def test_scores_from_nodes_are_those_from_here(
-    nodes: Any, pocket_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scores_from_nodes_are_those_from_here(nodes: Any, pocket_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_module, "SCORED_THERE", 1)
     here = settings(pocket_home.parent)
     bench = Workbench(here, show_progress=False)

@@ -19,10 +19,12 @@ import pytest
 from embark.engine import ray as engine_module
 from embark.engine.ray import RayEngine
 from embark.engine.ray_cluster import Cluster
+from embark.engine.ray_execution import STARTS
 from embark.engine.report import Report
 from embark.planning import Needs, keys_of
 from embark.store import Store
-from ray_functions import MEMORY, SPACE, lengths, needs_of_texts, three_nodes
+from embark.types import EmbarkError
+from ray_functions import MEMORY, SPACE, dying, lengths, needs_of_texts, three_nodes
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]  # Ray itself warns in many places
 ITEMS = 20_000
@@ -57,8 +59,9 @@ def embed_and_break(
 
     def embed() -> Report:
         load = partial(lengths, SECONDS, str(folder / "log"))
+        copy = partial(lengths, prepared=str(folder / "prepared"))
         with (
-            RayEngine(cluster, load, lengths, None, SPACE) as engine,
+            RayEngine(cluster, load, copy, None, SPACE) as engine,
             Store(folder / "store").space("a").writer() as writer,
         ):
             return engine.embed(needs, writer, advance=advance)
@@ -80,9 +83,14 @@ def assert_stored(folder: Path, needs: Needs) -> None:
     assert np.array_equal(Store(folder / "store").space("a").read(keys_of(needs))[:][:, 0], expected)
 
 
-def embedded(folder: Path) -> list[list[str]]:
+def embedded(folder: Path, log: str = "log") -> list[list[str]]:
     """(node, process, items) of every batch."""
-    return [line.split() for line in (folder / "log").read_text().splitlines()]
+    return [line.split() for line in (folder / log).read_text().splitlines()]
+
+
+def prepared(folder: Path) -> list[list[str]]:
+    """(node, process, items) of every item that was prepared."""
+    return embedded(folder, "prepared")
 
 
 def repeated(folder: Path, needs: Needs) -> float:
@@ -156,6 +164,17 @@ def test_an_item_that_actors_die_of_is_left_out(
     assert engine.retries >= 2
 
 
+def test_a_model_that_never_loads_ends_the_run(nodes: Any, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with (
+        RayEngine(Cluster(nodes.address, copies=1), partial(dying, str(log)), lengths, None, SPACE) as engine,
+        Store(tmp_path / "store").space("a").writer() as writer,
+        pytest.raises(EmbarkError, match="No actor starts on the cluster: "),
+    ):
+        engine.embed(needs_of_texts(10), writer)
+    assert len(log.read_text().splitlines()) == STARTS
+
+
 def test_a_node_that_joins_late_is_used(nodes: Any, tmp_path: Path) -> None:
     needs = needs_of_texts(ITEMS // 2)
     late: list[Any] = []
@@ -169,7 +188,7 @@ def test_a_node_that_joins_late_is_used(nodes: Any, tmp_path: Path) -> None:
         report = embed_and_break(cluster, needs, tmp_path, join, before=join)
         assert report.embedded == len(needs)
         used = {line[0] for line in embedded(tmp_path)}
-        assert used <= {node.node_id for node in late}  # no others have a GPU; once, only the second was used
+        assert used == {node.node_id for node in late}  # no others have a GPU
     finally:
         for node in late:
             nodes.remove_node(node)
@@ -184,6 +203,7 @@ from embark.engine.ray import RayEngine
 from embark.engine.ray_cluster import Cluster
 from embark.planning import plan
 from embark.store import Store
+from embark.types import EmbarkError
 from ray_functions import SPACE, lengths, needs_of_texts
 
 address, folder = sys.argv[1:]
@@ -215,28 +235,15 @@ def test_a_killed_driver_leaves_the_rest_to_the_next(nodes: Any, tmp_path: Path)
     assert_stored(tmp_path, needs_of_texts(items))
 
 
-def test_an_execution_that_is_lost_is_started_anew(nodes: Any, tmp_path: Path) -> None:
-    import ray
-
+def test_actors_that_are_all_lost_are_started_anew(nodes: Any, tmp_path: Path) -> None:
     needs = needs_of_texts(ITEMS // 4)
-    engines: list[RayEngine] = []
-    load = partial(lengths, SECONDS, str(tmp_path / "log"))
-    done = 0
 
-    def advance(items: int, left: float | None) -> None:
-        nonlocal done
-        done += items
-        if len(needs) // 4 <= done < len(needs) // 4 + items:
-            ray.kill(engines[0]._execution._dispatcher)  # type: ignore[union-attr]
+    def harm() -> None:
+        for process in {int(process) for _, process, _ in [*embedded(tmp_path), *prepared(tmp_path)]}:
+            os.kill(process, signal.SIGKILL)
 
-    cluster = Cluster(nodes.address, copies=2, preparers=1)
-    with (
-        RayEngine(cluster, load, lengths, None, SPACE) as engine,
-        Store(tmp_path / "store").space("a").writer() as writer,
-    ):
-        engines.append(engine)
-        report = engine.embed(needs, writer, advance=advance)
-    assert report.embedded == done == len(needs)
+    report = embed_and_break(Cluster(nodes.address, copies=2, preparers=1), needs, tmp_path, harm)
+    assert report.embedded == len(needs)
     assert_stored(tmp_path, needs)
 
 

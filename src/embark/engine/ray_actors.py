@@ -1,22 +1,18 @@
-"""What runs on the nodes of a cluster: actors that prepare items, actors that embed them, and one that hands out jobs.
+"""What runs on the nodes of a cluster: actors that prepare items, and actors that embed them.
 
-An item or a batch that does not end takes its actor with it, for nothing else ends a call that hangs in a library; Ray
-starts the actor again and repeats the job. The dispatcher knows how often a job was begun, and at which item, so that
-an item that actors die of is found, and left out like one that a worker process of the local engine dies of.
+An item or a batch that does not end takes its actor with it, for nothing else ends a call that hangs in a library.
 """
 
 from __future__ import annotations
 
-import asyncio
 import faulthandler
 import logging
 import pickle
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -25,20 +21,16 @@ from embark.data.media import UnreadableMedia
 from embark.engine.batches import Ready, Window, fixed_size
 from embark.engine.forward import Turns, forward
 from embark.engine.preparing import MOST_BYTES, byte_sizes, prepare_named, prepare_texts
+from embark.engine.ray_cluster import Stage
 from embark.engine.report import Report
 from embark.engine.self_check import embed_twice
 from embark.engine.tuning import Tuning
 from embark.models.encoder import Encoder
-from embark.planning import Need, item_keys, keys_of, take
+from embark.planning import Need, item_keys, keys_of
 from embark.protocol import vector_space
 from embark.types import Array, Dataset, EmbarkError, Item, Modality, Task, Text, role_of
 
-ANSWER_SECONDS = 120.0  # for an answer of the dispatcher
-TRIES = 2  # of an item that its actor dies of
-
 Read = Callable[[Task, str, str], Dataset]
-Stage = Literal["prepare", "embed"]
-ONE_BY_ONE: dict[Stage, int] = {"prepare": 2, "embed": 3}  # the attempt at a job from which items are taken one by one
 
 
 @dataclass(frozen=True)
@@ -57,7 +49,6 @@ class Job:
     together, and compares; `batch_size` is that of the user, if there is one.
     """
 
-    number: int
     modalities: tuple[Modality, ...]
     keys: Array
     task: Task | None = None
@@ -71,8 +62,15 @@ class Job:
 
     def without_items(self) -> Job:
         """What the model needs to know of it."""
-        empty = self.keys[:0]
-        return Job(self.number, self.modalities, empty, side=self.side, check=self.check, batch_size=self.batch_size)
+        return Job(self.modalities, self.keys[:0], side=self.side, check=self.check, batch_size=self.batch_size)
+
+    def of_row(self, row: int) -> Job:
+        """The job of one of its items."""
+        one = slice(row, row + 1)
+        return replace(
+            self, keys=self.keys[one], rows=None if self.rows is None else self.rows[one],
+            texts=None if self.texts is None else self.texts[one], needs=self.needs[one], check=False,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -84,19 +82,18 @@ class Prepared:
     values: list[Any] = field(default_factory=list)
     unreadable: dict[bytes, str] = field(default_factory=dict)
     error: EmbarkError | None = None
-    facts: Facts | None = None
 
 
-@dataclass
+@dataclass(frozen=True)
 class Facts:
     """What the log and the display of the run say about a job: where it was done, its messages, and how long it took.
 
-    `retries` counts how often it was begun again, after an actor or a node was lost.
+    `bytes` is the size of what was prepared.
     """
 
     node: str
     seconds: float = 0.0
-    retries: int = 0
+    bytes: int = 0
     messages: list[tuple[int, str]] = field(default_factory=list)  # level and text
 
 
@@ -104,80 +101,24 @@ class Facts:
 class Done:
     """What became of a job: keys with vectors, counts, or an error."""
 
-    number: int
     modalities: tuple[Modality, ...]
     outcomes: list[tuple[Array, Any]]
     report: Report
-    error: EmbarkError | None
-    facts: tuple[Facts, ...]
-
-
-class Dispatcher:
-    """Hands jobs out, and counts how often each was begun; it lives beside the process that runs the evaluation."""
-
-    def __init__(self) -> None:
-        self.jobs: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self.fed = 0
-        self.begun: Counter[tuple[Stage, int]] = Counter()
-        self.current: dict[tuple[Stage, int], tuple[bytes, float]] = {}  # the item of the latest attempt, since when
-        self.deaths: Counter[bytes] = Counter()  # of actors, by the key of the item that they worked on
-        self.lost: dict[tuple[Stage, int], dict[bytes, str]] = {}  # reasons by key
-
-    async def put(self, job: bytes | None) -> None:
-        """Add a job; None ends the feed."""
-        await self.jobs.put(job)
-
-    async def get(self, place: int) -> bytes | None:
-        """The job at a place of the feed. Those of a feed that Ray repeats are blank: they are fed anew."""
-        if place < self.fed:
-            return b""
-        job = await self.jobs.get()
-        self.fed += 1
-        return job
-
-    async def begin(self, stage: Stage, number: int, limit: float) -> tuple[int, dict[bytes, str]]:
-        """Begin a job: which attempt it is, and the items that actors died of, with the reasons."""
-        place = stage, number
-        self.begun[place] += 1
-        if place in self.current:
-            key, since = self.current.pop(place)
-            self.deaths[key] += 1
-            if time.monotonic() - since > limit:
-                self.lost.setdefault(place, {})[key] = f"took longer than {limit:g} s"
-            elif self.deaths[key] >= TRIES:
-                self.lost.setdefault(place, {})[key] = f"killed its worker {self.deaths[key]} times"
-        return self.begun[place], self.lost.get(place, {})
-
-    async def work_on(self, stage: Stage, number: int, key: bytes) -> None:
-        """Remember the item that an actor begins."""
-        self.current[stage, number] = key, time.monotonic()
-
-    async def end(self, stage: Stage, number: int) -> None:
-        """Forget the items of a stage that is done with a job."""
-        self.current.pop((stage, number), None)
-
-    async def forget(self, number: int) -> None:
-        """Forget a job that is done."""
-        for stage in ONE_BY_ONE:
-            self.begun.pop((stage, number), None)
-            self.current.pop((stage, number), None)
-            self.lost.pop((stage, number), None)
+    error: EmbarkError | None = None
+    facts: tuple[Facts, ...] = ()
 
 
 class _Actor:
-    """What both kinds of actors share: the model or its copy, the dispatcher, the log, and Ray's metrics."""
+    """What both kinds of actors share: the model or its copy, the log, and Ray's metrics."""
 
     stage: Stage
 
-    def __init__(self, load: Callable[[], Encoder], space: str, dispatcher: Any, limits: Limits) -> None:
+    def __init__(self, load: Callable[[], Encoder], space: str, limits: Limits) -> None:
         import ray
         from ray.util.metrics import Counter as Metric
 
-        self.encoder = load()
-        if vector_space(self.encoder.card) != space:
-            name = self.encoder.card.name
-            raise EmbarkError(f"{name} on a node is not the model of the run: another revision or precision.")
-        self.dispatcher = dispatcher
+        self.load = load
+        self.space = space
         self.limits = limits
         self.node = ray.util.get_node_ip_address()
         self.messages = _Messages()
@@ -186,11 +127,19 @@ class _Actor:
             name: Metric(f"embark_{name}", description, ("stage",)) for name, description in METRICS.items()
         }
 
-    def ask(self, method: str, *args: Any) -> Any:
-        """The dispatcher's answer."""
-        import ray
+    def start(self) -> EmbarkError | None:
+        """Load the model; returns what is wrong with it."""
+        try:
+            self.encoder = self.load()
+        except Exception as error:
+            return _portable(error)
+        if vector_space(self.encoder.card) != self.space:
+            name = self.encoder.card.name
+            return EmbarkError(f"{name} on a node is not the model of the run: another revision or precision.")
+        return None
 
-        return ray.get(getattr(self.dispatcher, method).remote(self.stage, *args), timeout=ANSWER_SECONDS)
+    def pulse(self) -> None:
+        """An answer, in a thread of its own, that shows that this process works."""
 
     def count(self, **amounts: float) -> None:
         """Add to Ray's metrics."""
@@ -204,35 +153,31 @@ class Preparing(_Actor):
 
     stage = "prepare"
 
-    def __init__(
-        self, load: Callable[[], Encoder], space: str, dispatcher: Any, limits: Limits, read: Read | None
-    ) -> None:
-        super().__init__(load, space, dispatcher, limits)
+    def __init__(self, load: Callable[[], Encoder], space: str, limits: Limits, read: Read | None) -> None:
+        super().__init__(load, space, limits)
         self.read = read
         self.latest: tuple[Task, tuple[str, str], Dataset] | None = None  # many jobs are of one part, whatever its size
 
-    def __call__(self, batch: dict[str, Array]) -> dict[str, list[bytes]]:
-        return {"prepared": [pickle.dumps(self.prepare(pickle.loads(job)), 5) if job else job for job in batch["job"]]}
+    def work(self, data: bytes) -> tuple[Facts, bytes]:
+        """What `Embedding.work` makes a `Done` of, and facts about it."""
+        start = time.perf_counter()
+        prepared = pickle.dumps(self.prepare(pickle.loads(data)), 5)
+        return Facts(self.node, time.perf_counter() - start, len(prepared), self.messages.take()), prepared
 
     def prepare(self, job: Job) -> Prepared:
         """The values of a job's items."""
         start = time.perf_counter()
-        attempt, lost = self.ask("begin", job.number, self.limits.item)
         try:
             needs = job.needs or self._read(job)
-            values = self._values(job, needs, attempt, lost)
+            values = self._values(job, needs)
         except Exception as error:
-            return Prepared(job.without_items(), job.keys, error=_portable(error), facts=self._facts(start, attempt))
+            return Prepared(job.without_items(), job.keys, error=_portable(error))
         readable = np.array([not isinstance(value, UnreadableMedia) for value in values])
         pairs = zip(needs, values, strict=True)
         reasons = {need.key: str(value) for need, value in pairs if isinstance(value, UnreadableMedia)}
         values = [value for value in values if not isinstance(value, UnreadableMedia)]
-        seconds = time.perf_counter() - start
-        self.count(items=len(values), bytes=int(byte_sizes(values).sum()), busy_seconds=seconds, retries=attempt - 1)
-        return Prepared(job.without_items(), job.keys[readable], values, reasons, facts=self._facts(start, attempt))
-
-    def _facts(self, start: float, attempt: int) -> Facts:
-        return Facts(self.node, time.perf_counter() - start, attempt - 1, self.messages.take())
+        self.count(items=len(values), bytes=int(byte_sizes(values).sum()), busy_seconds=time.perf_counter() - start)
+        return Prepared(job.without_items(), job.keys[readable], values, reasons)
 
     def _read(self, job: Job) -> list[Need]:
         """The items of a job, which must be those that were planned."""
@@ -259,10 +204,9 @@ class Preparing(_Actor):
             self.latest = task, part, self.read(task, *part)
         return self.latest[2]
 
-    def _values(self, job: Job, needs: Sequence[Need], attempt: int, lost: Mapping[bytes, str]) -> list[Any]:
+    def _values(self, job: Job, needs: Sequence[Need]) -> list[Any]:
         """The prepared values of needs, or errors that they are unreadable."""
-        one_by_one = attempt >= ONE_BY_ONE[self.stage]
-        if job.modalities == ("text",) and not one_by_one:
+        if job.modalities == ("text",):
             try:
                 with time_limit(self.limits.item):
                     return list(prepare_texts(self.encoder, needs))
@@ -270,15 +214,8 @@ class Preparing(_Actor):
                 pass
         values: list[Any] = []
         for need in needs:
-            if need.key in lost:
-                values.append(UnreadableMedia(f"it does not decode: it {lost[need.key]}"))
-                continue
-            if one_by_one:
-                self.ask("work_on", job.number, need.key)
             with time_limit(self.limits.item):
                 values.append(prepare_named(self.encoder, need, placeholder))
-        if one_by_one:
-            self.ask("end", job.number)
         return values
 
 
@@ -287,45 +224,42 @@ class Embedding(_Actor):
 
     stage = "embed"
 
-    def __init__(self, load: Callable[[], Encoder], space: str, dispatcher: Any, limits: Limits) -> None:
-        super().__init__(load, space, dispatcher, limits)
+    def __init__(self, load: Callable[[], Encoder], space: str, limits: Limits) -> None:
+        super().__init__(load, space, limits)
         self.turns = Turns()
         self.tuning = Tuning()
 
-    def __call__(self, batch: dict[str, Array]) -> dict[str, list[bytes]]:
-        return {"result": [pickle.dumps(self.embed(pickle.loads(job)), 5) if job else job for job in batch["prepared"]]}
+    def work(self, data: bytes) -> bytes:
+        """What became of a job, as a `Done`; `data` is from `Preparing.work`."""
+        return pickle.dumps(self.embed(pickle.loads(data)), 5)
 
     def embed(self, prepared: Prepared) -> Done:
         """The vectors of a job."""
         start = time.perf_counter()
-        job = prepared.job
-        attempt, lost = self.ask("begin", job.number, self.limits.batch)
         report = Report(unreadable=prepared.unreadable)
         outcomes: list[tuple[Array, Any]] = []
         error = prepared.error
         if error is None and prepared.values:
             try:
-                for needs, vectors in self._vectors(prepared, report, attempt, lost):
+                for needs, vectors in self._vectors(prepared, report):
                     outcomes.append((keys_of(needs), vectors))
                     report.embedded += len(needs)
             except Exception as of_model:
                 error = _portable(of_model, f"{self.encoder.card.name}: ")
         seconds = time.perf_counter() - start
         sizes = [np.asarray(part).nbytes for _, vectors in outcomes for part in vectors]
-        self.count(items=report.embedded, bytes=sum(sizes), busy_seconds=seconds, retries=attempt - 1)
-        facts = Facts(self.node, seconds, attempt - 1, self.messages.take())
-        return Done(job.number, job.modalities, outcomes, report, error, tuple(filter(None, (prepared.facts, facts))))
+        self.count(items=report.embedded, bytes=sum(sizes), busy_seconds=seconds)
+        facts = Facts(self.node, seconds, messages=self.messages.take())
+        return Done(prepared.job.modalities, outcomes, report, error, (facts,))
 
-    def _vectors(
-        self, prepared: Prepared, report: Report, attempt: int, lost: Mapping[bytes, str]
-    ) -> Iterator[tuple[Sequence[Need], Array | list[Array]]]:
+    def _vectors(self, prepared: Prepared, report: Report) -> Iterator[tuple[Sequence[Need], Array | list[Array]]]:
         """Needs with their vectors; these needs have no items, as the values are made of them."""
         job = prepared.job
         values = prepared.values
         needs: Sequence[Need] = [
             Need(key, Item(()), job.side, None, 0, row) for row, key in enumerate(prepared.keys.tolist())
         ]
-        if job.check and attempt == 1:
+        if job.check:
             with time_limit(self.limits.batch):
                 checked = embed_twice(self.encoder, needs, values, placeholder)
             if checked is not None:
@@ -333,31 +267,20 @@ class Embedding(_Actor):
                 report.warnings += (warning,) if warning else ()
                 yield needs, vectors
                 return
-        one_by_one = attempt >= ONE_BY_ONE[self.stage]
-        fixed = 1 if one_by_one else job.batch_size or self.encoder.capabilities.batch_size
+        fixed = job.batch_size or self.encoder.capabilities.batch_size
         size = fixed_size(fixed) if fixed else self.tuning.size(self.encoder.card, job.modalities)
-        for key, reason in lost.items():
-            report.unreadable[key] = f"the model cannot embed it: it {reason}"
-        rows = np.array([row for row, need in enumerate(needs) if need.key not in lost], np.int64)
-        values = [values[row] for row in rows.tolist()]
-        needs = take(needs, rows)
         ready = Ready(np.arange(len(values)), values, byte_sizes(values))
         window = Window(needs, iter([ready]), size, MOST_BYTES)
         while (batch := window.next_batch()) is not None:
-            if one_by_one:
-                self.ask("work_on", job.number, batch.needs[0].key)
             with time_limit(self.limits.batch):
                 done = list(forward(self.encoder, batch, size, report, placeholder, self.turns, True))
             yield from done
-        if one_by_one:
-            self.ask("end", job.number)
 
 
 METRICS = {
     "items": "Items that were prepared or embedded.",
     "bytes": "Bytes of prepared items, and of vectors.",
     "busy_seconds": "Seconds in which actors worked: by the time, how busy they are.",
-    "retries": "Jobs that were begun again, after an actor or a node was lost.",
 }
 
 

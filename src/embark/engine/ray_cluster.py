@@ -1,18 +1,18 @@
-"""Which Ray cluster a run uses: connecting to it, what its nodes have room for, and what its errors say."""
+"""Which Ray cluster a run uses: connecting to it, which actors its nodes have room for, and what its errors say."""
 
 from __future__ import annotations
 
 import importlib
+import math
 import re
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
-
-import numpy as np
 
 from embark.engine.activity import Activity
 from embark.models.parallel import BATCH_SECONDS
@@ -22,6 +22,7 @@ from embark.types import EmbarkError
 CONNECT_SECONDS = 10.0  # for an answer at the address of a cluster
 ENDING_SECONDS = 2.0  # for processes whose node has ended
 LOOK_SECONDS = 1.0  # between looks at the nodes
+PREPARERS = 16  # for each copy of the model, at most, where it is not stated
 _CONNECTED: dict[Any, bool] = {}  # the module, if our code connected it, and whether that started the cluster
 
 
@@ -31,8 +32,10 @@ class Cluster:
 
     `address` is that of Ray ("auto": the cluster that this machine belongs to; None: one is started on this machine
     alone). A copy of the model gets `gpus` (None: what its card says, else one where the cluster has any) and `cpus`;
-    there are `copies` of it, or (least, most); None: as many as there is room for. `preparers` actors with a CPU each
-    read and decode. `shared`: all nodes see this machine's folders under the same paths. A node with room for a copy is
+    there are `copies` of it, or (least, most); None: as many as there is room for. Copies get their CPUs first;
+    `preparers` actors read and decode on those that are left, one each, or without one where none is left: so many,
+    or (least, most); None: 1 to 16 for each copy. Nodes that join later get actors, too, as long as these numbers
+    allow it. `shared`: all nodes see this machine's folders under the same paths. A node with room for a copy is
     waited for `wait` seconds. An actor that takes more than `item_seconds` for one item, or `batch_seconds` for one
     batch, is ended, and others go on.
     """
@@ -41,7 +44,7 @@ class Cluster:
     copies: int | tuple[int, int] | None = None
     gpus: float | None = None
     cpus: float = 1.0
-    preparers: int | tuple[int, int] = (1, 4)
+    preparers: int | tuple[int, int] | None = None
     shared: bool = False
     wait: float = 60.0
     item_seconds: float = ITEM_SECONDS
@@ -105,12 +108,12 @@ def _require_server(address: str | None) -> None:
 
 
 def wait_for_room(cluster: Cluster, nodes: Callable[[], Sequence[Mapping[str, Any]]], activity: Activity) -> Cluster:
-    """The cluster with its GPUs and copies counted, as soon as a node has room for a copy."""
+    """The cluster with the GPUs of a copy, as soon as a node has room for one."""
     end = time.monotonic() + cluster.wait
     waits = False
     while True:
         present = nodes()
-        fitted = fit(cluster, present)
+        fitted = with_gpus(cluster, present)
         try:
             require_resources(fitted, present)
         except EmbarkError as error:
@@ -124,24 +127,76 @@ def wait_for_room(cluster: Cluster, nodes: Callable[[], Sequence[Mapping[str, An
             return fitted
 
 
-def fit(cluster: Cluster, nodes: Sequence[Mapping[str, Any]]) -> Cluster:
-    """The cluster with the GPUs of a copy, and as many copies as there is room for, where these are not stated."""
-    offers = _offers(nodes)
-    gpus = cluster.gpus
-    if gpus is None:
-        gpus = 1.0 if any(offer.get("GPU", 0) >= 1 for offer in offers) else 0.0
-    if cluster.copies is not None:
-        return replace(cluster, gpus=gpus)
-    if gpus:
-        room = sum(int(min(offer.get("GPU", 0) / gpus, _room(offer, cluster.cpus))) for offer in offers)
-        return replace(cluster, gpus=gpus, copies=(max(1, room), 8 * max(1, room)))  # others on nodes that join later
-    least = cluster.preparers if isinstance(cluster.preparers, int) else cluster.preparers[0]
-    room = sum(int(_room(offer, cluster.cpus)) for offer in offers)
-    return replace(cluster, gpus=gpus, copies=max(1, room - least))
+def with_gpus(cluster: Cluster, nodes: Sequence[Mapping[str, Any]]) -> Cluster:
+    """The cluster with the GPUs of a copy: one where a node has any, if it is not stated."""
+    if cluster.gpus is not None:
+        return cluster
+    return replace(cluster, gpus=1.0 if any(offer.get("GPU", 0) >= 1 for offer in _offers(nodes)) else 0.0)
 
 
-def _room(offer: Mapping[str, float], cpus: float) -> float:
-    return offer.get("CPU", 0) / cpus if cpus else np.inf
+Stage = Literal["prepare", "embed"]
+
+
+class Place(NamedTuple):
+    """Where an actor is: its node, what it does there, and how many CPUs it gets."""
+
+    node: str
+    stage: Stage
+    cpus: float
+
+
+def allot(cluster: Cluster, nodes: Sequence[Mapping[str, Any]], placed: Mapping[Place, int]) -> Counter[Place]:
+    """How many actors belong at each place: copies of the model first, then preparers on the CPUs that these leave.
+
+    Actors that are `placed` stay, but for preparers whose CPU a copy needs. Where no CPU is left for the least number
+    of preparers, the missing ones get none of their own: they share those of the copies.
+    """
+    offers = {str(node["NodeID"]): node.get("Resources", {}) for node in nodes if node.get("Alive")}
+    room = {node: _room(cluster, offer) for node, offer in offers.items()}
+    cpus = {node: offer.get("CPU", 0.0) for node, offer in offers.items()}
+
+    def now(stage: Stage, share: float) -> dict[str, int]:
+        return {node: placed.get(Place(node, stage, share), 0) for node in offers}
+
+    least, most = _range(cluster.copies, 1, math.inf)
+    fewest, _ = _range(cluster.preparers, 1, 0)
+    if not cluster.gpus and cluster.cpus:  # some CPUs are left for preparers, where there are enough for both
+        left = sum(int(cpus[node] - room[node] * cluster.cpus) for node in offers)
+        most = min(most, max(least, sum(room.values()) - math.ceil(max(0, fewest - left) / cluster.cpus)))
+    copies = _spread(now("embed", cluster.cpus), room, most)
+
+    _, most = _range(cluster.preparers, 1, PREPARERS * sum(copies.values()))
+    spare = {node: max(0, int(cpus[node] - copies[node] * cluster.cpus)) for node in offers}
+    beside = now("prepare", 0.0)
+    preparers = {node: min(count, spare[node]) for node, count in now("prepare", 1.0).items()}
+    preparers = _spread(preparers, spare, most - sum(beside.values()))
+    beside = _spread(beside, {node: fewest * bool(copies[node]) for node in offers}, fewest - sum(preparers.values()))
+
+    parts: list[tuple[Stage, float, dict[str, int]]]
+    parts = [("embed", cluster.cpus, copies), ("prepare", 1.0, preparers), ("prepare", 0.0, beside)]
+    return Counter({Place(node, stage, share): counts[node] for stage, share, counts in parts for node in offers})
+
+
+def _spread(counts: Mapping[str, int], room: Mapping[str, int], wanted: float) -> dict[str, int]:
+    """The counts with so many in all, or as many as there is room for: each more is where most room is left."""
+    counts = dict(counts)
+    while counts and sum(counts.values()) < wanted:
+        node = max(counts, key=lambda node: room[node] - counts[node])
+        if counts[node] >= room[node]:
+            break
+        counts[node] += 1
+    return counts
+
+
+def _range(stated: int | tuple[int, int] | None, least: int, most: float) -> tuple[int, float]:
+    """(least, most) of a number of actors."""
+    return (least, most) if stated is None else (stated, stated) if isinstance(stated, int) else stated
+
+
+def _room(cluster: Cluster, offer: Mapping[str, float]) -> int:
+    """How many copies of the model a node can hold, if nothing else runs there."""
+    shares = [("GPU", cluster.gpus), ("CPU", cluster.cpus)]
+    return int(min((offer.get(name, 0) / share for name, share in shares if share), default=1))
 
 
 def _offers(nodes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, float]]:
