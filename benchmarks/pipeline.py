@@ -45,16 +45,16 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from embark.data.items import Items, media, take, text
-from embark.data.lazy_items import MediaItems, Numbered, Texts, text_array
-from embark.data.lazy_media import ParquetColumn
-from embark.data.media import decode
 from embark.engine.batches import cost
 from embark.engine.local import Embedding, begin, embed
 from embark.engine.preparing import prepare
 from embark.engine.preparing_processes import Preparer
 from embark.engine.report import Report
 from embark.engine.tuning import Tuning
+from embark.items import Items, media, take, text
+from embark.items.lazy_items import MediaItems, Numbered, Texts, text_array
+from embark.items.lazy_media import ParquetColumn
+from embark.items.media import decode
 from embark.models import Encoder, get_model
 from embark.models.device import CONNECTIONS
 from embark.models.encoder import prepare_many

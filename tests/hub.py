@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 import yaml
 from PIL import Image
 
-from embark.data.fetch import Hub
-from embark.data.layout import card_head
+from embark.hub import Hub
+from embark.readers.layout import card_head
 from embark.settings import load_settings
 from local_server import LocalServer, QuietHandler
 

@@ -8,7 +8,7 @@ from pkgutil import resolve_name
 from typing import Any, Literal, TypeAlias
 
 from embark.catalogue import check_name, group_values
-from embark.data.readers import READERS, _table
+from embark.readers import READERS, _table
 from embark.registries import EVALUATORS
 from embark.results.table import Noted, Row, Table
 from embark.seams import AT_K, Evaluator, Reader
@@ -24,7 +24,7 @@ print the same, and so does `embark.reference("reader", "paired")`. [data.md](da
 OPTION_HEADS = ("option", "value", "meaning")
 Kind: TypeAlias = Literal["reader", "evaluator", "loader", "rule", "study"]
 REGISTRIES: Mapping[Kind, str] = {  # imported at use
-    "reader": "embark.data.readers:READERS",
+    "reader": "embark.readers:READERS",
     "evaluator": "embark.registries:EVALUATORS",
     "loader": "embark.models:LOADERS",
     "rule": "embark.boards.rules:RULES",

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from embark.data import items
-from embark.data.media import UnreadableMedia
+from embark import items
 from embark.engine.batches import (
     FIRST_BATCH,
     UNKNOWN_COST,
@@ -27,6 +26,7 @@ from embark.engine.batches import (
     costs_and_shapes,
     fixed_size,
 )
+from embark.items.media import UnreadableMedia
 from embark.planning import Need
 from embark.store import Store
 from embark.types import Audio, Content, Encoded

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embark.data import items
+from embark import items
 from embark.engine.batches import HOPELESS
 from embark.engine.check import SHARED, InvalidVectors, _cast, check_vectors
 from embark.planning import Need

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from embark.data import items
+from embark import items
 from embark.engine import compiling
 from embark.models.compilation import Compilation
 from embark.models.encoder import Capabilities

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embark.data import items
-from embark.data.items import as_keys
+from embark import items
 from embark.engine.batches import HOPELESS
 from embark.engine.forward import turns_of
 from embark.engine.lanes import Lanes
 from embark.engine.local import begin, embed
+from embark.items import as_keys
 from embark.models.device import own_stream
 from embark.models.encoder import Capabilities, Encoder, Interrupted
 from embark.store import Store

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from embark.data import items
+from embark import items
 from embark.engine.preparing import CHARACTERS, CHUNK, TOGETHER, chunked
 from embark.models.encoder import Capabilities
 from embark.store import Store

@@ -25,16 +25,16 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 import embark
 import worker_functions
 from embark import processes
-from embark.data.items import media, text
-from embark.data.lazy_items import Numbered, Texts, text_array
-from embark.data.lazy_media import LazyBytes, ParquetColumn
-from embark.data.media import UnreadableMedia
-from embark.data.upright import UprightMedia
 from embark.engine import preparing_processes
 from embark.engine.batches import BatchSize, by_kind
 from embark.engine.local import embed
 from embark.engine.preparing import prepare, prepared
 from embark.engine.preparing_processes import Preparer, pays
+from embark.items import media, text
+from embark.items.lazy_items import Numbered, Texts, text_array
+from embark.items.lazy_media import LazyBytes, ParquetColumn
+from embark.items.media import UnreadableMedia
+from embark.items.upright import UprightMedia
 from embark.models.encoder import Capabilities, Encoder, Tower, Towers, image_towers
 from embark.models.pixels import BytePreprocessor, Fit, LibraryPreprocessor
 from embark.models.tokens import FastTokenizer

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from embark.data import items
+from embark import items
 from embark.engine.batches import FIRST_BATCH, BatchSize
 from embark.engine.tuning import MOST, Tuning, device_name
 from embark.store import Store

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub import hf_hub_download
 
-from embark.data import fetch
+from embark import hub as fetch
 from embark.file_hashes import file_hashes
 from embark.types import EmbarkError
 from hub import FakeHub, client
@@ -79,7 +79,7 @@ def test_what_is_as_it_was_verified_is_not_read_again(
 
 KILLED = f"""
 import os, signal
-from embark.data import fetch
+from embark import hub as fetch
 from embark.settings import load_settings
 
 fetch._checksum = lambda path, file: os.kill(os.getpid(), signal.SIGKILL)

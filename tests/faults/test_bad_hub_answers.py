@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from huggingface_hub import HfApi, constants, hf_hub_download
 
-from embark import http
-from embark.data import fetch, readers
-from embark.data.layout import NoFiles
+from embark import http, readers
+from embark import hub as fetch
 from embark.file_hashes import file_hashes
+from embark.readers.layout import NoFiles
 from embark.types import EmbarkError, Source, Task
 from hub import FakeHub, Handler, client, parquet
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from embark.data import limits, media
+from embark.items import limits, media
 from embark.types import EmbarkError, Media
 from hub import zipped
 
@@ -24,9 +24,9 @@ GIGABYTE = 1 << 30
 OPEN = """
 import resource, sys
 from pathlib import Path
-from embark.data import media
-from embark.data.formats import open_table_file
-from embark.data.rows import Archive, _unpack, COMPRESSED
+from embark.items import media
+from embark.readers.formats import open_table_file
+from embark.readers.rows import Archive, _unpack, COMPRESSED
 from embark.types import EmbarkError, Media
 
 path = Path(sys.argv[1])
@@ -141,8 +141,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small")
 def test_limits_hold_for_every_kind(tmp_path: Path) -> None:
-    from embark.data.formats import open_table_file
-    from embark.data.rows import COMPRESSED, Archive, _unpack
+    from embark.readers.formats import open_table_file
+    from embark.readers.rows import COMPRESSED, Archive, _unpack
 
     text = b'{"text": "a"}\n' * 1_000_000
     (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(text))

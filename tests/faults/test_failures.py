@@ -13,7 +13,7 @@ import pytest
 
 import embark
 from embark import folder_task
-from embark.data.fetch import _load_listing
+from embark.hub import _load_listing
 from embark.registries import EVALUATORS
 from embark.run import NothingScored, Run, evaluate
 from embark.settings import load_settings

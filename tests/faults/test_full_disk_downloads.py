@@ -7,7 +7,7 @@ import resource
 
 import pytest
 
-from embark.data import fetch
+from embark import hub as fetch
 from embark.types import EmbarkError
 from hub import FakeHub, client
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from embark.data import media
+from embark.items import media
 from embark.types import Media
 
 

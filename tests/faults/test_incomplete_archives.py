@@ -10,8 +10,8 @@ import pytest
 
 import embark
 from embark import evaluate, folder_task
-from embark.data.formats import open_table_file
-from embark.data.rows import Archive
+from embark.readers.formats import open_table_file
+from embark.readers.rows import Archive
 from embark.types import EmbarkError
 from hub import parquet, tar, zipped
 from tables import Make

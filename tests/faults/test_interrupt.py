@@ -30,7 +30,7 @@ from pathlib import Path
 import numpy as np
 import embark, worker_functions
 from embark import evaluators
-from embark.data import readers
+from embark import readers
 from embark.engine import preparing_processes
 from embark.interrupts import end_soon
 from embark.models.encoder import Tower, Towers, image_towers

@@ -13,12 +13,12 @@ import pytest
 from PIL import Image
 
 import embark
-from embark.data import readers
-from embark.data.fetch import Hub
-from embark.data.readers._mmeb import ArchiveFolder
-from embark.data.rows import Archive
+from embark import readers
+from embark.hub import Hub
 from embark.models.hub import fetch_checkpoint
 from embark.paths import Outside, inside
+from embark.readers._mmeb import ArchiveFolder
+from embark.readers.rows import Archive
 from embark.settings import load_settings
 from embark.types import EmbarkError, ModelCard
 from hub import FakeHub, client

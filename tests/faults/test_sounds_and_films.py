@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embark.data import media, wav
-from embark.data.containers import SEGMENT, stated_end
+from embark.items import media, wav
+from embark.items.containers import SEGMENT, stated_end
 from embark.types import Array, Content, Media
 
 soundfile = pytest.importorskip("soundfile")

@@ -13,16 +13,15 @@ import pytest
 
 import embark
 from api_server import DIM, EVERY, WORDS, FakeProvider, expected, model, texts
-from embark import http
-from embark.data import items
-from embark.data.items import as_keys, key
-from embark.data.readers.folder import folder_task
+from embark import http, items
 from embark.engine.local import embed
+from embark.items import as_keys, key
 from embark.models import api, get_model
 from embark.models.api import Remote
 from embark.models.encoder import Interrupted
 from embark.planning import Need
 from embark.protocol import vector_space
+from embark.readers.folder import folder_task
 from embark.run.plans import plan
 from embark.store import Store
 from embark.types import Content, EmbarkError

@@ -14,7 +14,7 @@ import pytest
 from huggingface_hub import constants
 
 import embark
-from embark.data import readers
+from embark import readers
 from embark.engine.local import Embedding
 from embark.engine.self_check import Inconsistent
 from embark.planning import reading_order

@@ -16,11 +16,10 @@ from typing import Any
 import pytest
 
 import embark
-from embark import evaluators
-from embark.data import readers
-from embark.data.fetch import Hub
-from embark.data.rows import open_archive
+from embark import evaluators, readers
+from embark.hub import Hub
 from embark.models.functions import generator
+from embark.readers.rows import open_archive
 from embark.run import Run, evaluate
 from embark.run.evaluation import Evaluation
 from embark.run.stages import Stages
@@ -257,7 +256,7 @@ def test_evict_spares_the_media_that_other_tasks_need(tmp_path: Path) -> None:
 
 
 def test_evict_deletes_what_was_unpacked_of_an_archive(hub: FakeHub) -> None:
-    from embark.data.readers._mmeb import ArchiveFolder
+    from embark.readers._mmeb import ArchiveFolder
 
     revision = hub.add("org/packed", {"all.tar": tar({"data/rows.jsonl": b'{"a": 1}\n'})})
     known: Hub = client()

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 import embark
 from embark.cli import app
-from embark.data.fetch import Hub
+from embark.hub import Hub
 from embark.protocol import fingerprint_of
 from embark.results import META, OURS, Results
 from embark.results.schema import CHECKSUM, _checksum, result_bytes

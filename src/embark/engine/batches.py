@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from embark.data.items import ItemList
-from embark.data.media import UnreadableMedia
 from embark.engine.report import Report
+from embark.items import ItemList
+from embark.items.media import UnreadableMedia
 from embark.models.encoder import TextParts
 from embark.models.tokens import Tokens
 from embark.planning import Need, Needs, keys_of, take

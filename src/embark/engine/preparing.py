@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
-from embark.data.items import ItemList
-from embark.data.jpeg import plain_jpeg
-from embark.data.media import UnreadableMedia, decode
 from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import BatchSize, Ready
+from embark.items import ItemList
+from embark.items.jpeg import plain_jpeg
+from embark.items.media import UnreadableMedia, decode
 from embark.models.encoder import Encoder, prepare_many, renders_plainly
 from embark.planning import Need, Needs, take
 from embark.threads import DaemonThreads

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from embark.data.jpeg import plain_jpeg
-from embark.data.lazy_media import ArchiveFile
-from embark.data.media import UnreadableMedia
-from embark.data.upright import UprightMedia
 from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import BatchSize, Ready
 from embark.engine.item_worker import PillowOptions, RenderedItem, item_worker
 from embark.engine.preparing import MOST_BYTES, byte_sizes, prepare
+from embark.items.jpeg import plain_jpeg
+from embark.items.lazy_media import ArchiveFile
+from embark.items.media import UnreadableMedia
+from embark.items.upright import UprightMedia
 from embark.models.encoder import Encoder, Preparation, TextParts, unchanged
 from embark.models.tokens import FastTokenizer, Tokens
 from embark.planning import Need

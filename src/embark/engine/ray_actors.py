@@ -20,14 +20,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from embark.data.items import take as take_items
-from embark.data.media import UnreadableMedia
 from embark.engine.batches import Ready, Window, fixed_size
 from embark.engine.forward import Turns, forward
 from embark.engine.preparing import MOST_BYTES, byte_sizes, prepare_named, prepare_texts
 from embark.engine.report import Report
 from embark.engine.self_check import embed_twice
 from embark.engine.tuning import Tuning
+from embark.items import take as take_items
+from embark.items.media import UnreadableMedia
 from embark.models.encoder import Encoder
 from embark.planning import Need, item_keys, keys_of, take
 from embark.protocol import vector_space

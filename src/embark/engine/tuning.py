@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
-from embark.data.atomic import atomically
+from embark.atomic import atomically
 from embark.engine.batches import BatchSize
 from embark.protocol import vector_space
 from embark.settings import cores

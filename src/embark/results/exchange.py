@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from embark.catalogue import counted, listed
-from embark.data.outgoing import write_bytes
 from embark.models import MODELS
+from embark.outgoing import write_bytes
 from embark.paths import component
 from embark.redaction import redacted, this_machine
 from embark.results import META, OURS, Record, Results, TaskResult, outgoing_card, outgoing_result

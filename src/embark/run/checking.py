@@ -12,13 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from embark import readers
 from embark.catalogue import listed
-from embark.data import readers
-from embark.data.fetch import Hub
-from embark.data.layout import card_head, is_table
-from embark.data.own_tasks import tasks_to_run
-from embark.data.remote import TableHead, table_head
 from embark.engine.progress import progress
+from embark.hub import Hub
+from embark.own.names import tasks_to_run
+from embark.readers.layout import card_head, is_table
+from embark.readers.remote import TableHead, table_head
 from embark.results.table import Noted, Row, Table, data_frame
 from embark.run.failures import FailureLog
 from embark.run.fetching import from_hub

@@ -11,10 +11,9 @@ from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 from typing import Any
 
-from embark import evaluators
+from embark import evaluators, readers
 from embark.allocation import keep_freed_memory, return_memory
 from embark.catalogue import listed
-from embark.data import readers
 from embark.engine.activity import SILENT, Activity
 from embark.engine.progress import log
 from embark.engine.ray import RayEngine

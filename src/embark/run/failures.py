@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Lock
 from uuid import uuid4
 
-from embark.data.readers import UnexpectedData
+from embark.readers import UnexpectedData
 from embark.settings import Settings
 from embark.types import EmbarkError
 

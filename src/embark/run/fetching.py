@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from embark import readers
 from embark.catalogue import counted, listed
-from embark.data import readers
-from embark.data.fetch import Hub, is_local
-from embark.data.own_tasks import tasks_to_run
 from embark.engine.progress import progress
+from embark.hub import Hub, is_local
+from embark.own.names import tasks_to_run
 from embark.results.table import Noted, Row, Table, applicable, data_frame
 from embark.run.failures import FailureLog
 from embark.settings import Settings, load_settings

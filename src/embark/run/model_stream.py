@@ -19,18 +19,18 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from embark import readers
 from embark.catalogue import listed
-from embark.data import readers
-from embark.data.items import size_of
-from embark.data.lazy_items import distinct_numbers
-from embark.data.local_state import STATES
 from embark.engine.activity import Activity
 from embark.engine.local import Embedding
 from embark.engine.report import Report
 from embark.engine.self_check import Inconsistent
+from embark.items import size_of
+from embark.items.lazy_items import distinct_numbers
 from embark.models.encoder import Encoder
 from embark.planning import Count, Demand, Plan, reading_order
 from embark.protocol import encoder_fingerprint, fingerprint_of
+from embark.readers.local_state import STATES
 from embark.results import CannotSave, TaskResult
 from embark.results.table import shown
 from embark.run.fetching import download, from_hub

@@ -13,14 +13,14 @@ import numpy as np
 
 from embark import evaluators
 from embark.catalogue import counted, group_values, listed
-from embark.data.fetch import is_local
-from embark.data.own_tasks import tasks_to_run
 from embark.engine.batches import by_kind
 from embark.engine.calibration import SECONDS, calibrate
 from embark.engine.price import bills, total
 from embark.engine.progress import progress, span
+from embark.hub import is_local
 from embark.models import Loading
 from embark.models.encoder import Bill, Encoder
+from embark.own.names import tasks_to_run
 from embark.planning import Count, Demand, Outline, Plan, outline
 from embark.results.table import Exact, Row, Table, Tabular, applicable, data_frame, html_notes
 from embark.run import Skipped, skipped_notes

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
+from embark import readers
 from embark.catalogue import check_name
-from embark.data import readers
-from embark.data.outgoing import write_text
 from embark.evaluators.ranks import tie_places
 from embark.evaluators.topk import topk
 from embark.models import Loading
 from embark.models.encoder import Encoder
+from embark.outgoing import write_text
 from embark.paths import place
 from embark.planning import Demand, task_demand
 from embark.redaction import Content, redacted, this_machine

@@ -21,12 +21,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from embark.catalogue import check_name, counted, listed
-from embark.data.items import digest
-from embark.data.outgoing import json_lines_file, numbers_file, parquet_file
 from embark.engine.report import Report
 from embark.evaluators.similarity import has_token_vectors
+from embark.items import digest
 from embark.models import Loading
 from embark.models.encoder import Encoder
+from embark.outgoing import json_lines_file, numbers_file, parquet_file
 from embark.planning import Demand, plan
 from embark.redaction import Content
 from embark.results import Results

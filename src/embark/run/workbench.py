@@ -14,13 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from embark import evaluators
+from embark import evaluators, readers
 from embark.catalogue import counted, group_values, listed
-from embark.data import readers
-from embark.data.drop_items import sample, without
-from embark.data.equal_items import with_overlaps
-from embark.data.fetch import Hub
-from embark.data.items import as_keys, item_name, key, size_of
 from embark.engine.activity import SILENT, Activity
 from embark.engine.local import Embedding, begin
 from embark.engine.preparing_processes import Preparer
@@ -29,6 +24,10 @@ from embark.engine.ray import RayEngine
 from embark.engine.report import Report
 from embark.engine.tuning import Tuning
 from embark.evaluators.pairs import PairScores
+from embark.hub import Hub
+from embark.items import as_keys, item_name, key, size_of
+from embark.items.drop_items import sample, without
+from embark.items.equal_items import with_overlaps
 from embark.models.encoder import Encoder, Generator, Reranker
 from embark.planning import Demand, Need, Plan, plan, task_demand
 from embark.protocol import vector_space

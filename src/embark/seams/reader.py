@@ -10,9 +10,9 @@ from embark.seams.checks import are_texts
 from embark.types import Dataset, EmbarkError, Option, Task
 
 if TYPE_CHECKING:  # names in annotations: a seam imports no later room
-    from embark.data.fetch import Hub
-    from embark.data.readers._files import TableFiles
-    from embark.data.rows import FilesBySource
+    from embark.hub import Hub
+    from embark.readers._files import TableFiles
+    from embark.readers.rows import FilesBySource
 
 
 class Read(Protocol):
@@ -25,7 +25,7 @@ class Read(Protocol):
 class Files:
     """The files of a reader's tasks, as far as they are known before a task is read: to fetch, hash and check them.
 
-    `Files()` is that of a reader without files, `embark.data.readers.TABLES` that of most readers of tables.
+    `Files()` is that of a reader without files, `embark.readers.TABLES` that of most readers of tables.
     """
 
     needed: Callable[[Task, Hub], FilesBySource] = lambda task, hub: []  # to read the task, by dataset

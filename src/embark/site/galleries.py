@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from embark.data import readers
-from embark.data.items import ItemList, content_numbers
+from embark import readers
+from embark.items import ItemList, content_numbers
 from embark.redaction import Content
 from embark.results import Damaged, TaskResult
 from embark.run.workbench import Workbench
