@@ -45,12 +45,12 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from embark.engine.batches import cost
+from embark.engine.batching.batches import cost
+from embark.engine.batching.tuning import Tuning
 from embark.engine.local import Embedding, begin, embed
-from embark.engine.preparing import prepare
-from embark.engine.preparing_processes import Preparer
 from embark.engine.report import Report
-from embark.engine.tuning import Tuning
+from embark.engine.workers.preparing import prepare
+from embark.engine.workers.preparing_processes import Preparer
 from embark.items import Items, media, take, text
 from embark.items.lazy_items import MediaItems, Numbered, Texts, text_array
 from embark.items.lazy_media import ParquetColumn

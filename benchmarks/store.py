@@ -20,8 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from embark.engine.check import check_vectors
-from embark.engine.sink import Sink
+from embark.engine.batching.check import check_vectors
+from embark.engine.workers.sink import Sink
 from embark.evaluators.similarity import as_float32
 from embark.items import KEY
 from embark.store import Store

@@ -21,7 +21,7 @@ STAYS = {  # modules whose files stay on this machine
     "items/films.py": "media in memory",
     "items/wav.py": "media in memory",
     "file_hashes.py": "hashes of files, in the home",
-    "engine/tuning.py": "measured speeds, in the home",
+    "engine/batching/tuning.py": "measured speeds, in the home",
     "models/half_precision.py": "what the processor can do, in the cache",
     "models/hub.py": "the hub's cache",
     "processes.py": "pipes",

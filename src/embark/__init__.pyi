@@ -18,7 +18,7 @@ from embark.boards.rederive import PublishedCheck as PublishedCheck
 from embark.boards.rederive import check_published as check_published
 from embark.declarations import Reference as Reference
 from embark.declarations import reference as reference
-from embark.engine.ray_cluster import Cluster as Cluster
+from embark.engine.ray.cluster import Cluster as Cluster
 from embark.models import get_generator as get_generator
 from embark.models import get_model as get_model
 from embark.models import get_models as get_models

@@ -16,9 +16,9 @@ from PIL import ExifTags, Image
 
 from device_pictures import StandIn, damaged, jpeg, means
 from embark import items
-from embark.engine import preparing
-from embark.engine.preparing import byte_size, prepare, prepare_files, prepare_named
-from embark.engine.preparing_processes import Preparer
+from embark.engine.workers import preparing
+from embark.engine.workers.preparing import byte_size, prepare, prepare_files, prepare_named
+from embark.engine.workers.preparing_processes import Preparer
 from embark.items import Items, as_keys, lazy_media
 from embark.items.lazy_items import MediaItems, Numbered
 from embark.items.lazy_media import ParquetColumn

@@ -31,7 +31,7 @@ import numpy as np
 import embark, worker_functions
 from embark import evaluators
 from embark import readers
-from embark.engine import preparing_processes
+from embark.engine.workers import preparing_processes
 from embark.interrupts import end_soon
 from embark.models.encoder import Tower, Towers, image_towers
 

@@ -19,7 +19,7 @@ import embark
 import worker_functions
 from cases import slow
 from embark import folder_task
-from embark.engine import preparing_processes
+from embark.engine.workers import preparing_processes
 from embark.models.encoder import Tower, Towers, image_towers
 from embark.models.loading import Loading
 from embark.models.parallel import Devices

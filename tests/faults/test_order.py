@@ -12,7 +12,7 @@ import pytest
 
 import embark
 from embark import folder_task
-from embark.engine import self_check
+from embark.engine.batching import self_check
 from embark.models.encoder import Bill, Capabilities
 from embark.run import NothingScored, evaluate
 from embark.settings import load_settings

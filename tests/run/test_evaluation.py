@@ -15,8 +15,8 @@ from huggingface_hub import constants
 
 import embark
 from embark import readers
+from embark.engine.batching.self_check import Inconsistent
 from embark.engine.local import Embedding
-from embark.engine.self_check import Inconsistent
 from embark.planning import reading_order
 from embark.run import evaluate
 from embark.run.workbench import Workbench

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from embark.engine.ray_cluster import Cluster, disconnect
+from embark.engine.ray.cluster import Cluster, disconnect
 from embark.models import Loading
 from embark.own.names import tasks_to_run
 from embark.run.cluster import cluster_of

@@ -16,8 +16,8 @@ from embark.allocation import keep_freed_memory, return_memory
 from embark.catalogue import listed
 from embark.engine.activity import SILENT, Activity
 from embark.engine.progress import log
-from embark.engine.ray import RayEngine
-from embark.engine.ray_cluster import Cluster
+from embark.engine.ray.cluster import Cluster
+from embark.engine.ray.engine import RayEngine
 from embark.models import Loading
 from embark.models.encoder import Encoder
 from embark.registries import EVALUATORS

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from embark.catalogue import listed
+from embark.engine.batching.tuning import Tuning
 from embark.engine.report import Report
-from embark.engine.tuning import Tuning
 from embark.models.adapt import encoder_of
 from embark.models.encoder import Encoder
 from embark.planning import Demand

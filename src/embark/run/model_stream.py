@@ -22,9 +22,9 @@ import numpy as np
 from embark import readers
 from embark.catalogue import listed
 from embark.engine.activity import Activity
+from embark.engine.batching.self_check import Inconsistent
 from embark.engine.local import Embedding
 from embark.engine.report import Report
-from embark.engine.self_check import Inconsistent
 from embark.items import size_of
 from embark.items.lazy_items import distinct_numbers
 from embark.models.encoder import Encoder

@@ -13,7 +13,7 @@ import numpy as np
 
 from embark import evaluators
 from embark.catalogue import counted, group_values, listed
-from embark.engine.batches import by_kind
+from embark.engine.batching.batches import by_kind
 from embark.engine.calibration import SECONDS, calibrate
 from embark.engine.price import bills, total
 from embark.engine.progress import progress, span

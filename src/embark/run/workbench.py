@@ -17,12 +17,12 @@ import numpy as np
 from embark import evaluators, readers
 from embark.catalogue import counted, group_values, listed
 from embark.engine.activity import SILENT, Activity
+from embark.engine.batching.tuning import Tuning
 from embark.engine.local import Embedding, begin
-from embark.engine.preparing_processes import Preparer
 from embark.engine.progress import Advance, progress
-from embark.engine.ray import RayEngine
+from embark.engine.ray.engine import RayEngine
 from embark.engine.report import Report
-from embark.engine.tuning import Tuning
+from embark.engine.workers.preparing_processes import Preparer
 from embark.evaluators.pairs import PairScores
 from embark.hub import Hub
 from embark.items import as_keys, item_name, key, size_of

@@ -25,11 +25,11 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 import embark
 import worker_functions
 from embark import processes
-from embark.engine import preparing_processes
-from embark.engine.batches import BatchSize, by_kind
+from embark.engine.batching.batches import BatchSize, by_kind
 from embark.engine.local import embed
-from embark.engine.preparing import prepare, prepared
-from embark.engine.preparing_processes import Preparer, pays
+from embark.engine.workers import preparing_processes
+from embark.engine.workers.preparing import prepare, prepared
+from embark.engine.workers.preparing_processes import Preparer, pays
 from embark.items import media, text
 from embark.items.lazy_items import Numbered, Texts, text_array
 from embark.items.lazy_media import LazyBytes, ParquetColumn

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from embark.engine.check import check_vectors, has_tokens
-from embark.engine.forward import out_of_memory
+from embark.engine.batching.check import check_vectors, has_tokens
+from embark.engine.batching.forward import out_of_memory
 from embark.models.device import free_device_memory
 from embark.models.encoder import Encoder
 from embark.planning import Need

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from embark.engine import sink
-from embark.engine.sink import Sink
+from embark.engine.workers import sink
+from embark.engine.workers.sink import Sink
 from embark.store import Space, Writer
 from embark.types import EmbarkError
 from segments import holds, keys, vectors

@@ -24,15 +24,15 @@ import numpy as np
 from embark.allocation import return_memory
 from embark.catalogue import counted
 from embark.engine.activity import SILENT, Activity
-from embark.engine.batches import Kind, by_kind, fixed_size, seconds_left
-from embark.engine.preparing import MOST_BYTES
-from embark.engine.preparing_processes import sendable
-from embark.engine.ray_actors import Done, Job, Limits, Read
-from embark.engine.ray_cluster import Cluster, connect, error_line, free_resources, wait_for_room
-from embark.engine.ray_execution import Execution
+from embark.engine.batching.batches import Kind, by_kind, fixed_size, seconds_left
+from embark.engine.batching.self_check import checked_places
+from embark.engine.ray.actors import Done, Job, Limits, Read
+from embark.engine.ray.cluster import Cluster, connect, error_line, free_resources, wait_for_room
+from embark.engine.ray.execution import Execution
 from embark.engine.report import Report
-from embark.engine.self_check import checked_places
-from embark.engine.sink import Sink
+from embark.engine.workers.preparing import MOST_BYTES
+from embark.engine.workers.preparing_processes import sendable
+from embark.engine.workers.sink import Sink
 from embark.models.encoder import Encoder
 from embark.planning import Need, Needs, keys_of, take
 from embark.store import Writer

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from embark import items
-from embark.engine import compiling
+from embark.engine.batching import compiling
 from embark.models.compilation import Compilation
 from embark.models.encoder import Capabilities
 from embark.store import Store

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from embark.atomic import atomically
-from embark.engine.batches import BatchSize
+from embark.engine.batching.batches import BatchSize
 from embark.protocol import vector_space
 from embark.settings import cores
 from embark.types import Modality, ModelCard

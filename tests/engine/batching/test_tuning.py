@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from embark import items
-from embark.engine.batches import FIRST_BATCH, BatchSize
-from embark.engine.tuning import MOST, Tuning, device_name
+from embark.engine.batching.batches import FIRST_BATCH, BatchSize
+from embark.engine.batching.tuning import MOST, Tuning, device_name
 from embark.store import Store
 from lengths import CARD, Lengths, needs, picture, run
 

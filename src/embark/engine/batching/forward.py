@@ -12,8 +12,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from embark.engine.activity import SILENT, Activity
-from embark.engine.batches import Batch, BatchSize
-from embark.engine.check import InvalidVectors, check_vectors
+from embark.engine.batching.batches import Batch, BatchSize
+from embark.engine.batching.check import InvalidVectors, check_vectors
 from embark.engine.report import Report
 from embark.models.device import free_device_memory
 from embark.models.encoder import Encoder, Interrupted, UnreadableRows

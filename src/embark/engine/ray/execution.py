@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from embark.engine.ray_actors import ANSWER_SECONDS, Dispatcher, Done, Embedding, Preparing
-from embark.engine.ray_cluster import Cluster, error_line, free_resources
+from embark.engine.ray.actors import ANSWER_SECONDS, Dispatcher, Done, Embedding, Preparing
+from embark.engine.ray.cluster import Cluster, error_line, free_resources
 from embark.types import EmbarkError, Modality
 
 LOSSES = ("ObjectLostError", "NodeDiedError", "WorkerCrashedError", "ActorUnavailableError", "ActorDiedError")

@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from embark.engine.batches import Kind, seconds_left
-from embark.engine.self_check import apart, limit, pooled
+from embark.engine.batching.batches import Kind, seconds_left
+from embark.engine.batching.self_check import apart, limit, pooled
 from embark.models.encoder import Encoder
 from embark.types import Modality
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from embark import items
-from embark.engine.batches import (
+from embark.engine.batching.batches import (
     FIRST_BATCH,
     UNKNOWN_COST,
     WINDOW,

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from embark import items
-from embark.engine.batches import HOPELESS
-from embark.engine.forward import turns_of
-from embark.engine.lanes import Lanes
+from embark.engine.batching.batches import HOPELESS
+from embark.engine.batching.forward import turns_of
 from embark.engine.local import begin, embed
+from embark.engine.workers.lanes import Lanes
 from embark.items import as_keys
 from embark.models.device import own_stream
 from embark.models.encoder import Capabilities, Encoder, Interrupted

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embark.engine import ray_actors
-from embark.engine.ray_actors import Dispatcher, Job
-from embark.engine.self_check import Inconsistent
+from embark.engine.batching.self_check import Inconsistent
+from embark.engine.ray.actors import Dispatcher, Job
+from embark.engine.ray.engine import actors as ray_actors
 from embark.types import EmbarkError
 
 KEY = b"k" * 32

@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image
 
 from embark.engine.activity import SILENT, Activity
-from embark.engine.batches import BatchSize, Ready
+from embark.engine.batching.batches import BatchSize, Ready
 from embark.items import ItemList
 from embark.items.jpeg import plain_jpeg
 from embark.items.media import UnreadableMedia, decode
@@ -25,7 +25,7 @@ from embark.threads import DaemonThreads
 from embark.types import Array, Content, EmbarkError, Encoded, Modality, Text
 
 if TYPE_CHECKING:
-    from embark.engine.preparing_processes import Preparer
+    from embark.engine.workers.preparing_processes import Preparer
 
 CHUNK = 4  # items that a worker prepares at a time
 TEXT_CHUNK = 64  # handing over a short text costs more than preparing it

@@ -19,9 +19,9 @@ import numpy as np
 from PIL import Image
 
 from embark.engine.activity import SILENT, Activity
-from embark.engine.batches import BatchSize, Ready
-from embark.engine.item_worker import PillowOptions, RenderedItem, item_worker
-from embark.engine.preparing import MOST_BYTES, byte_sizes, prepare
+from embark.engine.batching.batches import BatchSize, Ready
+from embark.engine.workers.item_worker import PillowOptions, RenderedItem, item_worker
+from embark.engine.workers.preparing import MOST_BYTES, byte_sizes, prepare
 from embark.items.jpeg import plain_jpeg
 from embark.items.lazy_media import ArchiveFile
 from embark.items.media import UnreadableMedia

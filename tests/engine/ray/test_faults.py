@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embark.engine import ray as engine_module
-from embark.engine.ray import RayEngine
-from embark.engine.ray_cluster import Cluster
+from embark.engine.ray.cluster import Cluster
+from embark.engine.ray.engine import RayEngine
+from embark.engine.ray.engine import engine as engine_module
 from embark.engine.report import Report
 from embark.planning import Needs, keys_of
 from embark.store import Store
@@ -179,9 +179,9 @@ DRIVER = """
 import sys
 from functools import partial
 from pathlib import Path
-from embark.engine import ray
-from embark.engine.ray import RayEngine
-from embark.engine.ray_cluster import Cluster
+from embark.engine.ray.engine import engine as ray
+from embark.engine.ray.engine import RayEngine
+from embark.engine.ray.cluster import Cluster
 from embark.planning import plan
 from embark.store import Store
 from ray_functions import SPACE, lengths, needs_of_texts
@@ -241,6 +241,6 @@ def test_an_execution_that_is_lost_is_started_anew(nodes: Any, tmp_path: Path) -
 
 
 def test_an_address_without_a_cluster_is_an_error_in_time() -> None:
-    code = "from embark.engine.ray_cluster import *; connect(Cluster('127.0.0.1:9'))"
+    code = "from embark.engine.ray.cluster import *; connect(Cluster('127.0.0.1:9'))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=LONGEST)
     assert "There is no Ray cluster at '127.0.0.1:9'" in ran.stderr

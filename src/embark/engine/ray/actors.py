@@ -20,12 +20,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from embark.engine.batches import Ready, Window, fixed_size
-from embark.engine.forward import Turns, forward
-from embark.engine.preparing import MOST_BYTES, byte_sizes, prepare_named, prepare_texts
+from embark.engine.batching.batches import Ready, Window, fixed_size
+from embark.engine.batching.forward import Turns, forward
+from embark.engine.batching.self_check import embed_twice
+from embark.engine.batching.tuning import Tuning
 from embark.engine.report import Report
-from embark.engine.self_check import embed_twice
-from embark.engine.tuning import Tuning
+from embark.engine.workers.preparing import MOST_BYTES, byte_sizes, prepare_named, prepare_texts
 from embark.items import take as take_items
 from embark.items.media import UnreadableMedia
 from embark.models.encoder import Encoder

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from embark import items
-from embark.engine.preparing import CHARACTERS, CHUNK, TOGETHER, chunked
+from embark.engine.workers.preparing import CHARACTERS, CHUNK, TOGETHER, chunked
 from embark.models.encoder import Capabilities
 from embark.store import Store
 from embark.types import Content, EmbarkError

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embark import items
-from embark.engine.batches import HOPELESS
-from embark.engine.check import SHARED, InvalidVectors, _cast, check_vectors
+from embark.engine.batching.batches import HOPELESS
+from embark.engine.batching.check import SHARED, InvalidVectors, _cast, check_vectors
 from embark.planning import Need
 from embark.store import Store
 from embark.types import Array, EmbarkError
