@@ -52,9 +52,9 @@ from embark.engine.report import Report
 from embark.engine.workers.preparing import prepare
 from embark.engine.workers.preparing_processes import Preparer
 from embark.items import Items, media, take, text
+from embark.items.decoding import decode
 from embark.items.lazy_items import MediaItems, Numbered, Texts, text_array
 from embark.items.lazy_media import ParquetColumn
-from embark.items.media import decode
 from embark.models import Encoder, get_model
 from embark.models.device import CONNECTIONS
 from embark.models.encoder import prepare_many

@@ -20,9 +20,9 @@ from embark.engine.workers import preparing
 from embark.engine.workers.preparing import byte_size, prepare, prepare_files, prepare_named
 from embark.engine.workers.preparing_processes import Preparer
 from embark.items import Items, as_keys, lazy_media
+from embark.items.decoding import UnreadableMedia
 from embark.items.lazy_items import MediaItems, Numbered
 from embark.items.lazy_media import ParquetColumn
-from embark.items.media import UnreadableMedia
 from embark.models.encoder import Encoder, cuda_pixels
 from embark.planning import Need, Needs, plan, task_demand
 from embark.store import Store

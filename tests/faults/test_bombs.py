@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from embark.items import limits, media
+from embark.items import decoding, limits
 from embark.types import EmbarkError, Media
 from hub import zipped
 
@@ -24,7 +24,7 @@ GIGABYTE = 1 << 30
 OPEN = """
 import resource, sys
 from pathlib import Path
-from embark.items import media
+from embark.items import decoding
 from embark.readers.formats import open_table_file
 from embark.readers.rows import Archive, _unpack, COMPRESSED
 from embark.types import EmbarkError, Media
@@ -34,7 +34,7 @@ import pyarrow.parquet, soundfile
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
 try:
     if path.suffix == ".flac":
-        media.decode([Media("audio", (path.read_bytes(),))], 8, 16_000)
+        decoding.decode([Media("audio", (path.read_bytes(),))], 8, 16_000)
     elif path.suffix == ".zip":
         Archive(path, path.parent).read("x")
     elif path.suffix == ".tgz":
@@ -166,8 +166,8 @@ def test_sounds_and_films_beyond_the_limits_are_unreadable() -> None:
     av = pytest.importorskip("av")
     sound = io.BytesIO()
     soundfile.write(sound, np.zeros((60_000, 2), np.int16), 16_000, format="FLAC")
-    with pytest.raises(media.UnreadableMedia, match="becomes more than 100,000 samples"):
-        media.decode([Media("audio", (sound.getvalue(),))], 8, 16_000)
+    with pytest.raises(decoding.UnreadableMedia, match="becomes more than 100,000 samples"):
+        decoding.decode([Media("audio", (sound.getvalue(),))], 8, 16_000)
     film = io.BytesIO()
     with av.open(film, "w", format="mp4") as container:
         stream = container.add_stream("mpeg4", rate=25)
@@ -175,8 +175,8 @@ def test_sounds_and_films_beyond_the_limits_are_unreadable() -> None:
         frame = av.VideoFrame.from_ndarray(np.zeros((64, 64, 3), np.uint8))
         container.mux(stream.encode(frame))
         container.mux(stream.encode())
-    with pytest.raises(media.UnreadableMedia, match="a frame of 64 x 64"):
-        media.decode([Media("video", (film.getvalue(),))], 8, 16_000)
+    with pytest.raises(decoding.UnreadableMedia, match="a frame of 64 x 64"):
+        decoding.decode([Media("video", (film.getvalue(),))], 8, 16_000)
 
 
 def test_ordinary_files_are_far_below_the_limits() -> None:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from embark.items.decoding import UnreadableMedia, decode
 from embark.items.jpeg import HEAD, TAIL, plain_jpeg
-from embark.items.media import UnreadableMedia, decode
 from embark.items.upright import UprightMedia
 from embark.types import Encoded, Media
 

@@ -16,7 +16,7 @@ from PIL import Image, ImageOps
 
 import embark
 from embark import items
-from embark.items import lazy_media, media, upright
+from embark.items import decoding, lazy_media, upright
 from embark.items.upright import UprightMedia
 from embark.protocol import fingerprint_of
 from embark.tasks import TASKS
@@ -53,16 +53,16 @@ def test_pixels_are_those_of_the_datasets_library(form: str, orientation: int | 
     plain.load()
     stated = plain.getexif().get(0x0112)
     expected = ImageOps.exif_transpose(plain) if stated is not None else plain
-    [content] = media.decode([turned(data)], 8, 16_000)
+    [content] = decoding.decode([turned(data)], 8, 16_000)
     assert np.array_equal(np.asarray(content.value), np.asarray(expected.convert("RGB")))
-    [stored] = media.decode([Media("image", (data,))], 8, 16_000)
+    [stored] = decoding.decode([Media("image", (data,))], 8, 16_000)
     assert np.array_equal(np.asarray(stored.value), np.asarray(plain.convert("RGB")))
     same = np.array_equal(np.asarray(content.value), np.asarray(stored.value))
     assert (key(turned(data)) == key(Media("image", (data,)))) == same  # only other pixels are another key
 
 
 def test_transparency_turns_too() -> None:
-    [content] = media.decode([turned(encoded(6, mode="RGBA"))], 8, 16_000)
+    [content] = decoding.decode([turned(encoded(6, mode="RGBA"))], 8, 16_000)
     assert (content.value.mode, content.value.size) == ("RGBA", (4, 6))
 
 
@@ -77,7 +77,7 @@ def test_damaged_exif_data_turn_nothing() -> None:
     place = data.index(b"Exif")
     damaged = data[: place + 8] + b"\xff" * 12 + data[place + 20 :]
     assert upright.orientation(damaged) == 1
-    media.decode([turned(damaged)], 8, 16_000)
+    decoding.decode([turned(damaged)], 8, 16_000)
 
 
 @given(st.integers(0, 700), st.binary(max_size=3), st.sampled_from([None, 1, 3, 6]))

@@ -13,7 +13,7 @@ import pytest
 
 from embark import evaluate, load_settings
 from embark.evaluators import pairs
-from embark.items.media import decode
+from embark.items.decoding import decode
 from embark.models import LOADERS, MODELS, Encoder, get_model
 from embark.models.encoder import unit
 from embark.models.joint import truncate

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from embark.items import key
-from embark.items.media import decode
+from embark.items.decoding import decode
 from embark.models import LOADERS, Encoder, get_model
 from embark.models.cards import mllm as cards
 from embark.models.encoder import render_item, unit

@@ -14,7 +14,7 @@ from PIL import Image
 
 import embark
 from embark import folder_task
-from embark.items.media import decode
+from embark.items.decoding import decode
 from embark.models import find_card, get_model, get_reranker
 from embark.models.cards.rerank import JINA, QWEN3, QWEN3_VL
 from embark.models.encoder import Reranker, prepare_many

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from embark.items.media import decode
+from embark.items.decoding import decode
 from embark.readers import read
 from embark.readers.folder import folder_task
 from embark.types import Classes, EmbarkError, Qrels

@@ -18,8 +18,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from data.test_ark import LABELS
-from data.test_ark import sample as ark_sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -30,7 +28,7 @@ import samples_mmeb_text
 import samples_unibench
 from damage import damaged, damaged_bytes, within
 from embark import readers
-from embark.items import digest, media, wav
+from embark.items import decoding, digest, wav
 from embark.items.films import camera_film
 from embark.own.tasks_file import load_tasks
 from embark.readers import _mmeb, ark
@@ -45,6 +43,8 @@ from embark.tasks.omni import DIRECTIONS, KINDS
 from embark.types import EmbarkError, Source, Task
 from hub import client, parquet, png, tar, zipped
 from hub import wav as tone
+from readers.test_ark import LABELS
+from readers.test_ark import sample as ark_sample
 
 SECONDS = 10.0  # for one example
 SHARED_MEMORY = Path("/dev/shm")  # many small files are made and deleted
@@ -140,7 +140,7 @@ def damaged_tables(dice: random.Random) -> None:
                 with bounded(folder / name):
                     for cell in look(column) or ():
                         for part in cell if isinstance(cell, list) else [cell]:
-                            part.read() if isinstance(part, media.Media) else None
+                            part.read() if isinstance(part, decoding.Media) else None
 
 
 PACKED = {"a.png": png(), "deep/b.json": b"[1]", "c.txt": b"words" * 200}
@@ -210,14 +210,14 @@ def damaged_media(dice: random.Random) -> None:
     content = damaged_bytes(media_samples()[name], dice)
     for kind in ("image", "audio", "video"):
         with bounded("bytes"):
-            media.decode(readers_item(kind, content), 4, 8000)
+            decoding.decode(readers_item(kind, content), 4, 8000)
     for read in (wav.duration, lambda data: wav.cut(data, 0.01, 0.02), lambda data: wav.from_video(data, 8000)):
         with bounded("wave file", "video"):
             read(content)
 
 
 def readers_item(kind: Any, content: bytes) -> Any:
-    return (media.Media(kind, (content,)),)
+    return (decoding.Media(kind, (content,)),)
 
 
 # ── what users write ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -443,7 +443,7 @@ def read_all(
                 for item in (item for side in sides.values() for item in side.items):
                     with guard(folder, "bytes"):
                         digest(item.parts, "")
-                        media.decode(item.parts, 2, 16_000)
+                        decoding.decode(item.parts, 2, 16_000)
 
 
 def in_folders(data: Mapping[str, dict[str, bytes]]) -> dict[str, bytes]:

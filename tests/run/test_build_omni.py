@@ -20,7 +20,7 @@ from embark import readers
 from embark.cli import app
 from embark.hub import Hub
 from embark.items import digest, emoji, films, wav
-from embark.items.media import decode
+from embark.items.decoding import decode
 from embark.tasks.omni import DIRECTIONS
 from embark.types import EmbarkError, Media, Qrels
 

@@ -21,7 +21,7 @@ from embark.engine.batching.check import check_vectors
 from embark.engine.batching.self_check import GROSS, apart, limit, pooled, unit_rows
 from embark.engine.workers.preparing import prepare
 from embark.items import key, media, mixed, text, wav
-from embark.items.media import decode
+from embark.items.decoding import decode
 from embark.models.encoder import Encoder
 from embark.models.stated_vectors import Departure, StatedVectors
 from embark.planning import Need

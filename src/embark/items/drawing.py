@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from embark.items.media import on_white, open_image
+from embark.items.decoding import on_white, open_image
 
 TILE = 64  # side of one emoji, in pixels
 FRAME = 96  # side of a video's frame

@@ -8,7 +8,7 @@ from typing import Any
 
 from PIL import Image, ImageOps
 
-from embark.items.media import on_white, open_image, optional_library
+from embark.items.decoding import on_white, open_image, optional_library
 from embark.types import EmbarkError
 
 # Motion → the middle of the camera's window at both ends, as shares of the room that it has, and the window's sides.

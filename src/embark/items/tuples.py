@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from embark import items
-from embark.items.media import on_white, open_image
+from embark.items.decoding import on_white, open_image
 from embark.types import Dataset, Item, Modality, Qrels
 
 BITS = 3  # of 64 in which the hashes of near-duplicate pictures may differ

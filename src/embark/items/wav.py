@@ -10,8 +10,8 @@ from itertools import chain
 import numpy as np
 
 from embark.items import limits
+from embark.items.decoding import optional_library
 from embark.items.errors import errors_about
-from embark.items.media import optional_library
 from embark.types import Array, EmbarkError
 
 FORMAT = struct.Struct("<HHIIH")  # coding, channels, frames per second, bytes per second, bytes of a frame

@@ -14,7 +14,7 @@ from PIL import Image
 from embark import readers
 from embark.hub import Hub, is_local
 from embark.hub.terms import are_free
-from embark.items.media import decode, on_white
+from embark.items.decoding import decode, on_white
 from embark.outgoing import write_bytes
 from embark.redaction import Content
 from embark.run.fetching import from_hub

@@ -26,7 +26,7 @@ from embark.engine.batching.batches import (
     costs_and_shapes,
     fixed_size,
 )
-from embark.items.media import UnreadableMedia
+from embark.items.decoding import UnreadableMedia
 from embark.planning import Need
 from embark.store import Store
 from embark.types import Audio, Content, Encoded

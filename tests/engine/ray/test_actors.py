@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from embark.engine.batching.self_check import Inconsistent
+from embark.engine.ray import actors as ray_actors
 from embark.engine.ray.actors import Dispatcher, Job
-from embark.engine.ray.engine import actors as ray_actors
 from embark.types import EmbarkError
 
 KEY = b"k" * 32

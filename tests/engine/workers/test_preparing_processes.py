@@ -31,9 +31,9 @@ from embark.engine.workers import preparing_processes
 from embark.engine.workers.preparing import prepare, prepared
 from embark.engine.workers.preparing_processes import Preparer, pays
 from embark.items import media, text
+from embark.items.decoding import UnreadableMedia
 from embark.items.lazy_items import Numbered, Texts, text_array
 from embark.items.lazy_media import LazyBytes, ParquetColumn
-from embark.items.media import UnreadableMedia
 from embark.items.upright import UprightMedia
 from embark.models.encoder import Capabilities, Encoder, Tower, Towers, image_towers
 from embark.models.pixels import BytePreprocessor, Fit, LibraryPreprocessor

@@ -13,7 +13,7 @@ import numpy as np
 
 from embark.engine.report import Report
 from embark.items import ItemList
-from embark.items.media import UnreadableMedia
+from embark.items.decoding import UnreadableMedia
 from embark.models.encoder import TextParts
 from embark.models.tokens import Tokens
 from embark.planning import Need, Needs, keys_of, take

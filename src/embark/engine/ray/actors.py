@@ -27,7 +27,7 @@ from embark.engine.batching.tuning import Tuning
 from embark.engine.report import Report
 from embark.engine.workers.preparing import MOST_BYTES, byte_sizes, prepare_named, prepare_texts
 from embark.items import take as take_items
-from embark.items.media import UnreadableMedia
+from embark.items.decoding import UnreadableMedia
 from embark.models.encoder import Encoder
 from embark.planning import Need, item_keys, keys_of, take
 from embark.protocol import vector_space

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from PIL import Image, ImageFile
 
-from embark.items.media import UnreadableMedia, decode
+from embark.items.decoding import UnreadableMedia, decode
 from embark.types import Modality, Part
 
 if TYPE_CHECKING:

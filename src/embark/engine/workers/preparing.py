@@ -17,8 +17,8 @@ from PIL import Image
 from embark.engine.activity import SILENT, Activity
 from embark.engine.batching.batches import BatchSize, Ready
 from embark.items import ItemList
+from embark.items.decoding import UnreadableMedia, decode
 from embark.items.jpeg import plain_jpeg
-from embark.items.media import UnreadableMedia, decode
 from embark.models.encoder import Encoder, prepare_many, renders_plainly
 from embark.planning import Need, Needs, take
 from embark.threads import DaemonThreads

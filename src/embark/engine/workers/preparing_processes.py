@@ -22,9 +22,9 @@ from embark.engine.activity import SILENT, Activity
 from embark.engine.batching.batches import BatchSize, Ready
 from embark.engine.workers.item_worker import PillowOptions, RenderedItem, item_worker
 from embark.engine.workers.preparing import MOST_BYTES, byte_sizes, prepare
+from embark.items.decoding import UnreadableMedia
 from embark.items.jpeg import plain_jpeg
 from embark.items.lazy_media import ArchiveFile
-from embark.items.media import UnreadableMedia
 from embark.items.upright import UprightMedia
 from embark.models.encoder import Encoder, Preparation, TextParts, unchanged
 from embark.models.tokens import FastTokenizer, Tokens
