@@ -19,9 +19,9 @@ from conftest import POCKET_TASKS
 from embark.engine.activity import SILENT, Activity
 from embark.engine.batching.self_check import Inconsistent
 from embark.engine.ray import cluster as ray_cluster
+from embark.engine.ray import engine as ray_engine
 from embark.engine.ray.cluster import Cluster, fit, require_resources, wait_for_room
 from embark.engine.ray.engine import RayEngine
-from embark.engine.ray.engine import engine as ray_engine
 from embark.run import cluster as cluster_module
 from embark.run.workbench import Workbench
 from embark.store import Store, Writer

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from embark.engine.ray import engine as engine_module
 from embark.engine.ray.cluster import Cluster
 from embark.engine.ray.engine import RayEngine
-from embark.engine.ray.engine import engine as engine_module
 from embark.engine.report import Report
 from embark.planning import Needs, keys_of
 from embark.store import Store
@@ -179,7 +179,7 @@ DRIVER = """
 import sys
 from functools import partial
 from pathlib import Path
-from embark.engine.ray.engine import engine as ray
+from embark.engine.ray import engine as ray
 from embark.engine.ray.engine import RayEngine
 from embark.engine.ray.cluster import Cluster
 from embark.planning import plan

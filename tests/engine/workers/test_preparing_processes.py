@@ -328,7 +328,7 @@ def test_processes_are_started_for_many_items_only() -> None:
 
 def test_a_process_imports_neither_torch_nor_parquet(preparer: Preparer) -> None:
     ready(pictured(), needs_of(PICTURES), preparer)
-    code = "import sys\nfrom embark.engine import item_worker\nfrom embark.models import pixels\nprint(*sys.modules)"
+    code = "import sys\nfrom embark.engine.workers import item_worker\nfrom embark.models import pixels\nprint(*sys.modules)"
     ran = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True,
         env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
