@@ -23,7 +23,7 @@ STAYS = {  # modules whose files stay on this machine
     "file_hashes.py": "hashes of files, in the home",
     "engine/batching/tuning.py": "measured speeds, in the home",
     "models/half_precision.py": "what the processor can do, in the cache",
-    "models/hub.py": "the hub's cache",
+    "models/checkpoints.py": "the hub's cache",
     "processes.py": "pipes",
     "results/__init__.py": "the results folder",
     "results/schema.py": "outcomes in memory",

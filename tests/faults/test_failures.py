@@ -13,7 +13,7 @@ import pytest
 
 import embark
 from embark import folder_task
-from embark.hub import _load_listing
+from embark.hub.listing import load_listing
 from embark.registries import EVALUATORS
 from embark.run import NothingScored, Run, evaluate
 from embark.settings import load_settings
@@ -62,7 +62,7 @@ def test_a_bad_value_and_a_truncated_listing_cost_their_tasks(hub: FakeHub, tiny
     embark.fetch([truncated], show_progress=False)
     [listing] = (load_settings().home / "hub" / "org__truncated").glob(f"{truncated.source.revision}.json")
     listing.write_bytes(listing.read_bytes()[:50])
-    _load_listing.cache_clear()  # as in another process
+    load_listing.cache_clear()  # as in another process
     run = evaluate(tiny, [*tasks, truncated])
     scored, failed = outcome(run)
     assert scored == ["Good", "Truncated"]  # which was listed again

@@ -15,7 +15,7 @@ from PIL import Image
 import embark
 from embark import readers
 from embark.hub import Hub
-from embark.models.hub import fetch_checkpoint
+from embark.models.checkpoints import fetch_checkpoint
 from embark.paths import Outside, inside
 from embark.readers._mmeb import ArchiveFolder
 from embark.readers.rows import Archive
@@ -67,7 +67,7 @@ def test_the_commit_of_a_model_must_be_one(elsewhere: Path, monkeypatch: pytest.
     try:
         settings = load_settings(endpoint=server.endpoint)
         card = ModelCard("me/model", "main", "text", ("text",), source="me/model")
-        with pytest.raises(EmbarkError, match=r"names the commit '../../../x'"):
+        with pytest.raises(EmbarkError, match=r"its commit at revision main is '../../../x', not a hash"):
             fetch_checkpoint(card, embark.Loading(settings=settings))
     finally:
         server.close()

@@ -15,7 +15,7 @@ import pytest
 from huggingface_hub import constants
 
 import embark
-from embark.models.hub import fetch_checkpoint
+from embark.models.checkpoints import fetch_checkpoint
 from embark.models.providers import PROVIDERS
 from embark.settings import cache_folder, load_settings
 from embark.types import EmbarkError, ModelCard

@@ -19,7 +19,7 @@ import pytest
 from huggingface_hub import constants, hf_hub_download
 
 from embark import http
-from embark import hub as fetch
+from embark import hub as embark_hub
 from embark.hub import Hub
 from embark.settings import load_settings
 from embark.types import EmbarkError
@@ -340,7 +340,7 @@ def test_large_downloads_show_their_progress(hub: FakeHub, sha: str, monkeypatch
         shown.extend([title, total])
         yield shown.append
 
-    monkeypatch.setattr(fetch, "LARGE", 9_000_000)
+    monkeypatch.setattr(embark_hub, "LARGE", 9_000_000)
     showing = Hub(load_settings(), progress)
     showing.get(ID, sha, "a b/notes#1.txt")
     assert shown == []

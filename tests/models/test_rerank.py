@@ -195,7 +195,7 @@ def test_compiled_it_runs_what_was_compiled(qwen3: Path, monkeypatch: pytest.Mon
 
 def test_what_is_too_long_is_cut_before_the_question(qwen3: Path) -> None:
     from embark.models.chat import Chat
-    from embark.models.hub import fetch_checkpoint
+    from embark.models.checkpoints import fetch_checkpoint
 
     card = replace(find_card(f"yes-no:{qwen3}"), context=80)
     chat = Chat(fetch_checkpoint(card, Loading("cpu")), Loading("cpu"))

@@ -9,7 +9,8 @@ from typing import Any
 
 from embark import readers
 from embark.catalogue import UnknownName, check_name, listed
-from embark.hub import Hub, is_local
+from embark.hub import Hub
+from embark.hub.listing import is_local
 from embark.items.encode import ENDINGS, modality
 from embark.own.records import PAIR, splits
 from embark.own.tables import REVISION, Shape, keep

@@ -14,7 +14,8 @@ from typing import Any
 
 from embark import readers
 from embark.catalogue import UnknownName
-from embark.hub import Hub, is_local
+from embark.hub import Hub
+from embark.hub.listing import is_local
 from embark.items.errors import errors_about
 from embark.readers import READERS
 from embark.readers._table import OUTSIDE

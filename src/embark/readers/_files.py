@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from embark.hub import Hub, RemoteFile
+from embark.hub import Hub
+from embark.hub.listing import RemoteFile
 from embark.readers.rows import FilesBySource, split_files
 from embark.seams import Files
 from embark.types import EmbarkError, Task

@@ -15,7 +15,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from embark import readers
-from embark.hub import Hub, files_below
+from embark.hub import Hub
+from embark.hub.listing import files_below
 from embark.paths import Outside, inside
 from embark.readers._files import TABLES, TableFiles, with_tables
 from embark.readers._table import OPTIONS, OUTSIDE, as_list, first_few

@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from embark.hub import Hub, is_local
+from embark.hub import Hub
+from embark.hub.listing import is_local
 from embark.readers._table import OUTSIDE, as_list
 from embark.readers.formats import Records
 from embark.readers.layout import card_head

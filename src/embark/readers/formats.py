@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from embark.hub import is_local
+from embark.hub.listing import is_local
 from embark.items import ItemList, Items, lazy_media, limits
 from embark.items.errors import errors_about
 from embark.items.lazy_items import MediaItems, text_array

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from embark.file_hashes import file_hashes
-from embark.hub import files_below
+from embark.hub.listing import files_below
 from embark.settings import Settings
 from embark.types import EmbarkError
 

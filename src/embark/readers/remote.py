@@ -13,7 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from embark.hub import Hub, RemoteFile
+from embark.hub import Hub
+from embark.hub.listing import RemoteFile
 from embark.readers.formats import declared_classes, is_media
 from embark.types import EmbarkError, Source
 

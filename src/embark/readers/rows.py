@@ -19,7 +19,8 @@ from typing import Any, BinaryIO, TypeVar
 import numpy as np
 
 from embark.atomic import atomically
-from embark.hub import Hub, RemoteFile
+from embark.hub import Hub
+from embark.hub.listing import RemoteFile
 from embark.items import Items, limits
 from embark.items.errors import errors_about
 from embark.items.lazy_items import chain, concat_texts

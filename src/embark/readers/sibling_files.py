@@ -10,7 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from embark.catalogue import listed
-from embark.hub import Hub, is_local
+from embark.hub import Hub
+from embark.hub.listing import is_local
 from embark.paths import Outside, inside
 from embark.types import Bytes, EmbarkError, Source
 

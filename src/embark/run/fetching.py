@@ -9,7 +9,8 @@ from typing import Any
 from embark import readers
 from embark.catalogue import counted, listed
 from embark.engine.progress import progress
-from embark.hub import Hub, is_local
+from embark.hub import Hub
+from embark.hub.listing import is_local
 from embark.own.names import tasks_to_run
 from embark.results.table import Noted, Row, Table, applicable, data_frame
 from embark.run.failures import FailureLog

@@ -17,7 +17,7 @@ from embark.engine.batching.batches import by_kind
 from embark.engine.calibration import SECONDS, calibrate
 from embark.engine.price import bills, total
 from embark.engine.progress import progress, span
-from embark.hub import is_local
+from embark.hub.listing import is_local
 from embark.models import Loading
 from embark.models.encoder import Bill, Encoder
 from embark.own.names import tasks_to_run

@@ -12,7 +12,8 @@ import numpy as np
 from PIL import Image
 
 from embark import readers
-from embark.hub import Hub, is_local
+from embark.hub import Hub
+from embark.hub.listing import is_local
 from embark.hub.terms import are_free
 from embark.items.decoding import decode, on_white
 from embark.outgoing import write_bytes

@@ -328,7 +328,8 @@ def test_processes_are_started_for_many_items_only() -> None:
 
 def test_a_process_imports_neither_torch_nor_parquet(preparer: Preparer) -> None:
     ready(pictured(), needs_of(PICTURES), preparer)
-    code = "import sys\nfrom embark.engine.workers import item_worker\nfrom embark.models import pixels\nprint(*sys.modules)"
+    imports = "import sys, embark.engine.workers.item_worker, embark.models.pixels"
+    code = f"{imports}\nprint(*sys.modules)"
     ran = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True,
         env={**os.environ, "PYTHONPATH": ":".join(sys.path)},

@@ -9,18 +9,20 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 from urllib.request import Request
 
 from embark import http
 from embark.file_hashes import file_hashes
+from embark.hub import Hub
+from embark.hub.cache import MODELS
 from embark.models.loading import Loading
-from embark.paths import COMMIT, commit_name
-from embark.settings import Settings, load_settings
+from embark.settings import load_settings
 from embark.types import EmbarkError, ModelCard
 
 SAFE = ("*.json", "*.jsonl", "*.txt", "*.model", "*.jinja", "*.tiktoken", "*.safetensors")
@@ -102,15 +104,29 @@ def fetch_checkpoint(
     if folder.is_dir():
         card = replace(card, revision=folder_revision(folder))
         return Checkpoint(folder, card, loading.trust == card.revision)
-    settings = loading.settings or load_settings()
-    card = replace(card, revision=_commit(card, settings))
-    trusted = loading.trust == card.revision
-    with _hub(card, settings) as hf:
-        snapshot = hf.snapshot_download(
-            card.source, revision=card.revision, endpoint=settings.endpoint, local_files_only=settings.offline,
-            allow_patterns=list(only or [*SAFE, *also, *(RISKY if trusted else ())]),
-        )  # fmt: skip
-    return Checkpoint(Path(snapshot), card, trusted)
+    hub = Hub(loading.settings or load_settings(), _bytes_shown, MODELS)
+    try:
+        card = replace(card, revision=hub.resolve(card.source, card.revision))
+        trusted = loading.trust == card.revision
+        patterns = list(only or [*SAFE, *also, *(RISKY if trusted else ())])
+        paths = [file.path for file in hub.files(card.source, card.revision)]
+        wanted = [path for path in paths if any(fnmatch(path, pattern) for pattern in patterns)]
+        hub.get_all(card.source, card.revision, wanted)
+    except EmbarkError as error:
+        raise EmbarkError(
+            f"The checkpoint {card.source} at revision {card.revision} could not be fetched: {error} "
+            "A folder with its files works too."
+        ) from error
+    return Checkpoint(hub.folder(card.source, card.revision), card, trusted)
+
+
+@contextmanager
+def _bytes_shown(title: str, total: int) -> Iterator[Callable[[int], object]]:
+    """A bar of the bytes that a download has yet to get."""
+    from huggingface_hub.utils import tqdm
+
+    with tqdm(desc=title, total=total, unit="B", unit_scale=True) as bar:
+        yield bar.update
 
 
 def companion_checkpoint(
@@ -172,29 +188,6 @@ def _weight_files(folder: Path, name: str, patterns: Sequence[str]) -> list[Path
     return [path for path in files if path.name in listed]
 
 
-def _commit(card: ModelCard, settings: Settings) -> str:
-    """The commit that a revision stands for: vectors are named by commits, because branches move."""
-    if COMMIT.fullmatch(card.revision):
-        return card.revision
-    with _hub(card, settings) as hf:
-        if settings.offline:  # a downloaded snapshot lies in a folder that is named by its commit
-            return Path(hf.snapshot_download(card.source, revision=card.revision, local_files_only=True)).name
-        commit = hf.HfApi(endpoint=settings.endpoint).model_info(card.source, revision=card.revision).sha
-    return commit_name(commit, settings.endpoint)
-
-
-@contextmanager
-def _hub(card: ModelCard, settings: Settings) -> Iterator[Any]:
-    """huggingface_hub, for one request about a card's checkpoint; its errors become ours."""
-    import huggingface_hub
-
-    http.guard_huggingface_hub(settings.endpoint)
-    try:
-        yield huggingface_hub
-    except Exception as error:
-        raise _fetch_error(card.source, card.revision, error) from error
-
-
 def _download_file(card: ModelCard, loading: Loading) -> Path:
     settings = loading.settings or load_settings()
     name = hashlib.sha256(card.source.encode()).hexdigest()[:16]
@@ -223,20 +216,3 @@ def _download_file(card: ModelCard, loading: Loading) -> Path:
     finally:
         part.unlink(missing_ok=True)
     return path
-
-
-def _fetch_error(source: str, revision: str, error: Exception) -> EmbarkError:
-    from huggingface_hub import errors
-
-    reason = http.hub_message(str(error)) or type(error).__name__
-    advice = "Check the name and the network"
-    if isinstance(error, errors.GatedRepoError):
-        reason = "it is gated"
-        advice = "Accept its terms on its page, then set HF_TOKEN to a token of your account"
-    elif isinstance(error, errors.RepositoryNotFoundError):
-        reason = "no such repository"
-        advice = "Check the name; if it is private, set HF_TOKEN to a token that may read it"
-    return EmbarkError(
-        f"The checkpoint {source} at revision {revision} could not be fetched: {reason.rstrip('.')}. {advice}; "
-        "a folder with its files works too."
-    )

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import pytest
+from huggingface_hub import hf_hub_download
 
 from embark.models import get_model
-from embark.models.hub import (
+from embark.models.checkpoints import (
     companion_checkpoint,
     fetch_checkpoint,
     fetch_weights_file,
@@ -26,10 +26,10 @@ from embark.models.recognize import recognize
 from embark.protocol import vector_space
 from embark.settings import Settings
 from embark.types import EmbarkError, ModelCard
+from hub import FakeHub
 from local_server import LocalServer, QuietHandler
 from tiny import saved, wordpiece
 
-constants = pytest.importorskip("huggingface_hub.constants")
 COMMIT = "c0ffee" + "0" * 34
 FILES = {
     "config.json": b'{"model_type": "clip"}',
@@ -41,42 +41,12 @@ FILES = {
 
 
 class Handler(QuietHandler):
-    """One model repository: its listing at a revision, and its files."""
+    """Single files at addresses; "broken" stops in the middle when it is first asked for."""
 
-    files: dict[str, bytes]
     asked: list[str]
 
-    def do_HEAD(self) -> None:
-        self.do_GET()
-
     def do_GET(self) -> None:
-        path = unquote(self.path.partition("?")[0])
-        if path.startswith("/files/"):
-            return self.one(path.removeprefix("/files/"))
-        if path.startswith("/api/models/org/tiny/tree/"):
-            rows = [
-                {"type": "file", "path": name, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}
-                for name, data in self.files.items()
-            ]
-            return self.answer(json.dumps(rows).encode(), {"Content-Type": "application/json"})
-        if path.startswith("/api/models/org/tiny"):
-            names = [{"rfilename": name} for name in self.files]
-            content = {"_id": "1", "id": "org/tiny", "sha": COMMIT, "siblings": names, "private": False, "tags": []}
-            return self.answer(json.dumps(content).encode(), {"Content-Type": "application/json"})
-        name = path.rpartition(f"/org/tiny/resolve/{COMMIT}/")[2]
-        if name in self.files:
-            if self.command == "GET":
-                self.asked.append(name)
-            etag = hashlib.sha1(self.files[name]).hexdigest()
-            return self.answer(self.files[name], {"ETag": f'"{etag}"', "X-Repo-Commit": COMMIT})
-        gated = path.startswith("/api/models/org/gated")
-        self.send_response(403 if gated else 404)
-        self.send_header("X-Error-Code", "GatedRepo" if gated else "RepoNotFound")
-        self.send_header("Content-Length", "0")
-        return self.end_headers()
-
-    def one(self, name: str) -> None:
-        """A file at an address; "broken" stops in the middle when it is first asked for."""
+        name = self.path.removeprefix("/files/")
         self.asked.append(name)
         if name not in ("weights.pth", "weights.safetensors", "broken.pth"):
             self.send_error(404)
@@ -87,76 +57,103 @@ class Handler(QuietHandler):
         self.end_headers()
         self.wfile.write(b"weights" if whole else b"wei")
 
-    def answer(self, content: bytes, headers: dict[str, str]) -> None:
-        self.send_response(200)
-        for name, value in {**headers, "Content-Length": str(len(content))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(content)
-
 
 @pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Handler]]:
-    """A hub with one repository; `options` are the settings that reach it."""
-    handler = type("Hub", (Handler,), {"files": dict(FILES), "asked": []})
+def addresses(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Handler]]:
+    """A server of single files; EMBARK_ENDPOINT is its address."""
+    handler = type("Addresses", (Handler,), {"asked": []})
     server = LocalServer(handler)
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(constants, "HF_HUB_DISABLE_PROGRESS_BARS", True)
     monkeypatch.setenv("EMBARK_ENDPOINT", server.endpoint)
     yield handler
     server.close()
 
 
+@pytest.fixture
+def tiny(hub: FakeHub) -> FakeHub:
+    """A hub with one model."""
+    hub.add("org/tiny", FILES, COMMIT)
+    return hub
+
+
+def fetched(hub: FakeHub) -> list[str]:
+    """The files that were asked for."""
+    return sorted({path.rpartition("/")[2] for path in hub.asked("/resolve/")})
+
+
 CARD = ModelCard("org/tiny", COMMIT, "clip", ("image",), source="org/tiny")
 
 
-def test_only_safe_files_are_fetched_and_only_once(hub: type[Handler]) -> None:
+def test_only_safe_files_are_fetched_and_only_once(tiny: FakeHub) -> None:
     found = fetch_checkpoint(CARD, Loading())
-    assert sorted(hub.asked) == ["config.json", "model.safetensors"]
+    assert fetched(tiny) == ["config.json", "model.safetensors"]
     assert [path.name for path in found.weight_files()] == ["model.safetensors"]
     assert found.config == {"model_type": "clip"}
     assert found.card.revision == COMMIT
+    asked = list(tiny.requests)
     fetch_checkpoint(CARD, Loading())
-    assert len(hub.asked) == 2
+    assert tiny.requests == asked
 
 
-def test_a_branch_becomes_the_commit_that_it_has(hub: type[Handler]) -> None:
+def test_a_branch_becomes_the_commit_that_it_has(tiny: FakeHub) -> None:
     card = ModelCard("org/tiny", "main", "clip", ("image",), source="org/tiny")
     assert fetch_checkpoint(card, Loading()).card.revision == COMMIT
 
 
-def test_pickles_and_code_need_consent_for_that_revision(hub: type[Handler]) -> None:
-    del hub.files["model.safetensors"]
+def test_pickles_and_code_need_consent_for_that_revision(tiny: FakeHub) -> None:
+    held = {name: data for name, data in FILES.items() if name != "model.safetensors"}
+    tiny.add("org/tiny", held, COMMIT)
     for trust in (None, "main", "another"):
         found = fetch_checkpoint(CARD, Loading(trust=trust))
         assert not found.trusted
         with pytest.raises(EmbarkError, match=f"pickles.*--trust {COMMIT}"):
             found.weight_files()
-    assert sorted(set(hub.asked)) == ["config.json"]  # what is not trusted is not even fetched
+    assert fetched(tiny) == ["config.json"]  # what is not trusted is not even fetched
     found = fetch_checkpoint(CARD, Loading(trust=COMMIT))
     assert [path.name for path in found.weight_files()] == ["pytorch_model.bin"]
     found.require_trust("its own code would run")
     assert (found.folder / "modeling_own.py").is_file()
 
 
-def test_offline_uses_what_is_here_or_says_so(hub: type[Handler], tmp_path: Path) -> None:
+def test_offline_uses_what_is_here_or_says_so(tiny: FakeHub, tmp_path: Path) -> None:
     offline = Loading(settings=Settings(tmp_path, tmp_path, 1, offline=True))
     with pytest.raises(EmbarkError, match=r"org/tiny.*could not be fetched"):
         fetch_checkpoint(CARD, offline)
-    assert hub.asked == []
+    assert not tiny.requests
     fetch_checkpoint(CARD, Loading())
     assert fetch_checkpoint(CARD, offline).config == {"model_type": "clip"}
 
 
-def test_an_unknown_repository_is_a_message(hub: type[Handler]) -> None:
+def test_offline_uses_what_another_program_has_downloaded(tiny: FakeHub, tmp_path: Path) -> None:
+    for name in ("config.json", "model.safetensors"):
+        hf_hub_download("org/tiny", name, endpoint=tiny.endpoint)
+    asked = list(tiny.requests)
+    offline = Loading(settings=Settings(tmp_path, tmp_path, 1, endpoint=tiny.endpoint, offline=True))
+    found = fetch_checkpoint(replace(CARD, revision="main"), offline)
+    assert found.card.revision == COMMIT
+    assert found.config == {"model_type": "clip"}
+    assert tiny.requests == asked
+
+
+def test_weights_are_what_the_hub_lists(tiny: FakeHub, caplog: pytest.LogCaptureFixture) -> None:
+    """A damaged download comes again, and so does what was altered since."""
+    tiny.corrupt = 1
+    [weights] = fetch_checkpoint(CARD, Loading()).weight_files()
+    assert weights.read_bytes() == FILES["model.safetensors"]
+    weights.resolve().write_bytes(b"safe Weights")
+    [again] = fetch_checkpoint(CARD, Loading()).weight_files()
+    assert again.read_bytes() == FILES["model.safetensors"]
+    assert "It is set aside as *.damaged" in caplog.text
+
+
+def test_an_unknown_repository_is_a_message(tiny: FakeHub) -> None:
     with pytest.raises(EmbarkError, match="org/none at revision"):
         fetch_checkpoint(ModelCard("org/none", COMMIT, "clip", ("image",), source="org/none"), Loading())
 
 
-def test_a_gated_repository_says_what_to_do(hub: type[Handler]) -> None:
-    with pytest.raises(EmbarkError, match=r"org/gated .*it is gated\. Accept its terms.*HF_TOKEN"):
-        fetch_checkpoint(replace(CARD, source="org/gated"), Loading())
+def test_a_gated_repository_says_what_to_do(tiny: FakeHub) -> None:
+    tiny.gated.add("org/tiny")
+    with pytest.raises(EmbarkError, match=r"org/tiny .* is gated, private or not there .*accept its terms.*HF_TOKEN"):
+        fetch_checkpoint(CARD, Loading())
 
 
 def test_a_folder_is_named_by_its_bytes(tmp_path: Path) -> None:
@@ -234,7 +231,7 @@ def test_safe_weights_below_do_not_make_a_pickle_safe(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pickled", ["2_Dense/model.safetensors", "model.safetensors"])
 def test_pickles_of_a_module_that_were_not_fetched_need_consent(
-    hub: type[Handler], tmp_path: Path, pickled: str
+    hub: FakeHub, tmp_path: Path, pickled: str
 ) -> None:
     """A repository's pickles are not here without consent: the library misses them, and its user is told why."""
     library = pytest.importorskip("sentence_transformers")
@@ -248,8 +245,9 @@ def test_pickles_of_a_module_that_were_not_fetched_need_consent(
     modules = [Transformer(str(plain)), Pooling(8, "mean"), Dense(8, 4)]
     library.SentenceTransformer(modules=modules, device="cpu").save_pretrained(str(tmp_path / "st"))
     files = [path for path in (tmp_path / "st").rglob("*") if path.is_file()]
-    hub.files = {path.relative_to(tmp_path / "st").as_posix(): path.read_bytes() for path in files}
-    assert hub.files.pop(pickled)
+    held: dict[str, bytes | str] = {path.relative_to(tmp_path / "st").as_posix(): path.read_bytes() for path in files}
+    assert held.pop(pickled)
+    hub.add("org/tiny", held, COMMIT)
     with pytest.raises(EmbarkError, match=f"its weights are pickles.*--trust {COMMIT}"):
         get_model(replace(CARD, loader="sentence-transformers", modalities=("text",)), device="cpu")
 
@@ -265,11 +263,11 @@ def test_a_config_that_is_none_is_a_message(tmp_path: Path, content: str) -> Non
             ask()
 
 
-def test_a_part_may_lie_in_another_repository_or_beside(hub: type[Handler], tmp_path: Path) -> None:
+def test_a_part_may_lie_in_another_repository_or_beside(tiny: FakeHub, tmp_path: Path) -> None:
     whole = fetch_checkpoint(replace(CARD, source=str(tmp_path), options={"words": f"org/tiny@{COMMIT}"}), Loading())
     named, words = companion_checkpoint(whole, "words", Loading(), only=("config.json",))
     assert (words.folder / "config.json").is_file()
-    assert hub.asked == ["config.json"]
+    assert fetched(tiny) == ["config.json"]
     assert named.card.options == whole.card.options
     branch = replace(whole, card=replace(whole.card, options={"words": "org/tiny"}))
     assert companion_checkpoint(branch, "words", Loading())[0].card.options == {"words": f"org/tiny@{COMMIT}"}
@@ -285,7 +283,7 @@ def test_a_part_may_lie_in_another_repository_or_beside(hub: type[Handler], tmp_
 # ── one file of weights ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def at(hub: type[Handler], name: str) -> ModelCard:
+def at(addresses: type[Handler], name: str) -> ModelCard:
     return replace(CARD, source=f"{os.environ['EMBARK_ENDPOINT']}/files/{name}")
 
 
@@ -309,24 +307,26 @@ def test_a_file_is_named_by_its_bytes_and_a_pickle_needs_consent(tmp_path: Path)
     assert fetch_weights_file(pickled, Loading(trust=revision))[1].name == "x.pth"
 
 
-def test_a_file_at_an_address_is_fetched_once(hub: type[Handler], tmp_path: Path) -> None:
+def test_a_file_at_an_address_is_fetched_once(addresses: type[Handler], tmp_path: Path) -> None:
     online = Settings(tmp_path, tmp_path, 1)
-    card, offline = at(hub, "weights.safetensors"), replace(online, offline=True)
+    card, offline = at(addresses, "weights.safetensors"), replace(online, offline=True)
     with pytest.raises(EmbarkError, match="embark is offline: its weights are at http"):
         fetch_weights_file(card, Loading(settings=offline))
     for options in (online, online, offline):
         assert fetch_weights_file(card, Loading(settings=options))[1].read_bytes() == b"weights"
-    assert hub.asked == ["weights.safetensors"]
+    assert addresses.asked == ["weights.safetensors"]
     with pytest.raises(EmbarkError, match=r"org/tiny could not be fetched from .*/none\.pth \(HTTP 404"):
-        fetch_weights_file(at(hub, "none.pth"), Loading(settings=online))
+        fetch_weights_file(at(addresses, "none.pth"), Loading(settings=online))
 
 
-def test_a_broken_download_is_begun_again(hub: type[Handler], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_download_is_begun_again(
+    addresses: type[Handler], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("embark.http.PAUSE", 0.0)
     revision = f"sha256-{hashlib.sha256(b'weights').hexdigest()[:16]}"
     _, path = fetch_weights_file(
-        at(hub, "broken.pth"), Loading(trust=revision, settings=Settings(tmp_path, tmp_path, 1))
+        at(addresses, "broken.pth"), Loading(trust=revision, settings=Settings(tmp_path, tmp_path, 1))
     )
     assert path.read_bytes() == b"weights"
-    assert hub.asked == ["broken.pth"] * 2
+    assert addresses.asked == ["broken.pth"] * 2
     assert list(path.parent.iterdir()) == [path]
