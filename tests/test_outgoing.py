@@ -12,7 +12,7 @@ ROOT = Path(embark.__file__).parent
 GATE = "outgoing.py"
 STAYS = {  # modules whose files stay on this machine
     "atomic.py": "the means",
-    "hub/__init__.py": "the hub's cache",
+    "hub/cache.py": "the hub's cache",
     "items/lazy_media.py": "the hub's cache",
     "own/tables.py": "own tables, in the home",
     "readers/_mmeb.py": "the hub's cache",
@@ -30,7 +30,7 @@ STAYS = {  # modules whose files stay on this machine
     "results/drawing.py": "drawings in memory",
     "results/task_rows.py": "rows of own tasks, in the home",
     "run/build_omni.py": "a data set of one's own",
-    "run/failures.py": "logs, in the home",
+    "run/crash_log.py": "logs, in the home",
     "run/predictions.py": "plans, in the home",
     "run/run_state.py": "states of runs, in the home",
     "site/thumbnails.py": "sounds in memory",

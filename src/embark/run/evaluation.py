@@ -25,7 +25,7 @@ from embark.results import CannotSave, Results, TaskResult
 from embark.results.table import shown
 from embark.results.task_rows import remember
 from embark.run.cluster import cluster_engine, loading_here, remote_scoring
-from embark.run.failures import FailureLog
+from embark.run.crash_log import CrashLog
 from embark.run.fetching import require_data
 from embark.run.model_stream import ModelStream
 from embark.run.models import Model, load_model, model_card, model_name
@@ -66,7 +66,7 @@ class Evaluation:
         self.loading = loading
         self.evict = evict
         self.folder = Results(bench.settings.results)
-        self.log = FailureLog(bench.settings)
+        self.log = CrashLog(bench.settings)
         self.run = Run(self.tasks, folder=bench.settings.results, warnings=self.folder.notes)
         self.failed = False
         self.start = time.monotonic()

@@ -25,7 +25,7 @@ from embark.planning import Demand, task_demand
 from embark.redaction import Content, redacted, this_machine
 from embark.results import Results
 from embark.results.task_rows import known_tasks
-from embark.run.failures import FailureLog
+from embark.run.crash_log import CrashLog
 from embark.run.models import Models, choose_models
 from embark.run.stages import StagedWorkbench, Stages
 from embark.run.workbench import Workbench, readable_items
@@ -94,7 +94,7 @@ def rank(
     if stages:
         bench = StagedUnlabeled(stages, loading or Loading(), bench)
     rows = [bench.row(task) for task in chosen]
-    log = FailureLog(bench.settings)
+    log = CrashLog(bench.settings)
     failures = []
     for encoder in choose_models(model, loading, bench.settings):
         for task in rows:

@@ -33,8 +33,8 @@ from embark.results import Results
 from embark.results.table import Noted, Row, Table
 from embark.results.task_rows import known_tasks
 from embark.run import Run
+from embark.run.crash_log import CrashLog
 from embark.run.embedded_task import Embedded
-from embark.run.failures import FailureLog
 from embark.run.models import check_free
 from embark.run.score import Scoring, score_task
 from embark.run.stored_vectors import Stored
@@ -149,7 +149,7 @@ def import_vectors(
     counts = plan(demands, lambda keys: np.ones(len(keys), bool)).counts
     results = Results(settings.results)
     results.check()
-    scoring = Scoring(bench, encoder, Report(), results, FailureLog(settings).id)
+    scoring = Scoring(bench, encoder, Report(), results, CrashLog(settings).id)
     result = score_task(row, list(zip(demands, counts, strict=True)), scoring)
     unused = len(bench.rows) - len(bench.used)
     warnings = [f"{counted(unused, 'vector')} of the file belong to no item that the task scores"] if unused else []

@@ -1,4 +1,4 @@
-"""What went wrong in a run, in a sentence; the traceback of what nobody foresaw goes to a log file."""
+"""Why a task has no score, in a sentence; the traceback of what nobody foresaw goes to a log file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from embark.types import EmbarkError
 
 
 @dataclass
-class FailureLog:
+class CrashLog:
     """The tracebacks of one run, in `home/logs/<id>.log`; the file is made when there is a first one."""
 
     settings: Settings
