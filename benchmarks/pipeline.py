@@ -254,7 +254,7 @@ class Bench:
             writer.close()
 
         def read(task: Task) -> Opened:
-            return Opened(task, [demand(encoder, of_task[task.name], hashing, task)])
+            return Opened(task, (demand(encoder, of_task[task.name], hashing, task),))
 
         start = time.perf_counter()
         with ThreadPoolExecutor(1) as finisher, ReadAhead(list(map(row, of_task)), read, 1) as reading:
@@ -522,8 +522,7 @@ def demands_of(opened: Opened) -> list[Demand]:
     """What a task that was read needs; its error, if reading failed."""
     if isinstance(opened.content, Exception):
         raise opened.content
-    assert isinstance(opened.content, list)
-    return opened.content
+    return list(opened.demands)
 
 
 def planned(encoder: Encoder, items: Sequence[Item], hashing: HashingProcesses | None = None) -> Plan:

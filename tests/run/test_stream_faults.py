@@ -249,9 +249,9 @@ def test_evict_spares_the_media_that_other_tasks_need(tmp_path: Path) -> None:
     archive = tmp_path / "mmeb_v1.tar.gz"
     archive.write_bytes(b"pictures")
     bench.hub.add_made(rows.source.id, archive)
-    evaluation.done(rows)
+    evaluation.ledger.done(rows)
     assert archive.exists()
-    evaluation.done(pictures)
+    evaluation.ledger.done(pictures)
     assert not archive.exists()
 
 

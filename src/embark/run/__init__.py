@@ -78,6 +78,6 @@ def evaluate(
     run.predicted = settle_prediction(
         prediction_file(bench.settings, evaluation.cards, chosen), run.computed, run.embedded, run.seconds
     )
-    if evaluation.failed and not run.results:
+    if evaluation.ledger.failed and not run.results:
         raise NothingScored(run)
     return run
