@@ -20,8 +20,10 @@ from embark import evaluators, readers
 from embark.hub import Hub
 from embark.models.functions import generator
 from embark.readers.rows import open_archive
+from embark.results import TaskResult
 from embark.run import Run, evaluate
 from embark.run.evaluation import Evaluation
+from embark.run.ledger import Ledger
 from embark.run.stages import Stages
 from embark.run.workbench import Workbench
 from embark.settings import load_settings
@@ -278,12 +280,15 @@ def test_evict_does_not_download_far_ahead_of_the_scores(hub: FakeHub, monkeypat
         ahead.append(int(task.name.removeprefix("Stream")) - len(scored))
         return download(task, *args)
 
-    def say(self: Any, text: str) -> None:
+    def computed(self: Ledger, result: TaskResult) -> None:
+        keep(self, result)
         time.sleep(0 if scored else 1)  # enough to download much
-        scored.append(text)
+        scored.append(result.task)
+
+    keep = Ledger.computed
 
     monkeypatch.setattr("embark.run.fetching.readers.needed_files", counted)
-    monkeypatch.setattr("embark.run.evaluation.Evaluation.say", say)
+    monkeypatch.setattr(Ledger, "computed", computed)
     settings = load_settings(workers=1)
     run = evaluate(counting([]), tasks, settings=settings, evict=True, show_progress=False)
     assert len(run.results) == 10
