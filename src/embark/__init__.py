@@ -177,7 +177,7 @@ _HOMES = {
     "export_vectors": "run.vector_files",
     "fetch": "run.fetching",
     "check": "run.checking",
-    "folder_task": "readers.folder",
+    "folder_task": "own.folder",
     "from_mteb": "models.interop",
     "from_open_clip": "models.interop",
     "from_sentence_transformers": "models.interop",

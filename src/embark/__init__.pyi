@@ -33,11 +33,11 @@ from embark.models.interop import from_mteb as from_mteb
 from embark.models.interop import from_open_clip as from_open_clip
 from embark.models.interop import from_sentence_transformers as from_sentence_transformers
 from embark.models.loading import Loading as Loading
+from embark.own.folder import folder_task as folder_task
 from embark.own.make_task import task as task
 from embark.own.names import get_tasks as get_tasks
 from embark.own.tasks_file import load_tasks as load_tasks
 from embark.own.tasks_file import to_toml as to_toml
-from embark.readers.folder import folder_task as folder_task
 from embark.results import Record as Record
 from embark.results import TaskResult as TaskResult
 from embark.results.table import Score as Score

@@ -21,6 +21,7 @@ from embark.items.upright import UprightMedia
 from embark.protocol import fingerprint_of
 from embark.tasks import TASKS
 from embark.types import Dataset, Item, Media, Qrels, Rendered, Side
+from folders import two_tasks
 from hub import FakeHub
 from tables import Make
 
@@ -150,7 +151,7 @@ def test_it_is_part_of_the_protocol_where_there_are_pictures() -> None:
 
 def test_own_pictures_are_upright_and_the_row_says_so(pictures: Callable[..., Path]) -> None:
     folder = pictures()
-    tasks = embark.folder_task(folder)
+    tasks = two_tasks(folder)
     assert all(task.upright for task in tasks)
     assert "turned as their EXIF orientation says" in str(embark.show("MNIST"))
     assert "EXIF" not in str(embark.show("PocketFlagZeroShot"))

@@ -11,8 +11,8 @@ from PIL import Image
 
 from embark.items.decoding import decode
 from embark.readers import read
-from embark.readers.folder import folder_task
 from embark.types import Classes, EmbarkError, Qrels
+from folders import two_tasks
 from hub import client
 
 
@@ -30,7 +30,7 @@ def texts(data: object, role: str) -> list[str]:
 
 def test_captions_make_a_retrieval_task(tmp_path: Path) -> None:
     make(tmp_path, "file,caption\na.png,red\nb.png,red\na.png,rot\nc.png,blue\na.png,red\n")
-    [task] = folder_task(tmp_path, name="Mine")
+    [task] = two_tasks(tmp_path, name="Mine")
     assert (task.name, task.evaluator, task.source.id) == ("MineRetrieval", "retrieval", str(tmp_path.resolve()))
     data = read(task, "test", "default", client())
     assert isinstance(data.truth, Qrels)
@@ -43,7 +43,7 @@ def test_captions_make_a_retrieval_task(tmp_path: Path) -> None:
 
 def test_labels_make_a_zero_shot_task(tmp_path: Path) -> None:
     make(tmp_path, "Image,Class\na.png,cat\nb.png,dog\nc.png,cat\n")
-    [task] = folder_task(tmp_path, templates=["a {}", "the {}"])
+    [task] = two_tasks(tmp_path, templates=["a {}", "the {}"])
     assert (task.evaluator, task.labels, task.chance) == ("zeroshot", ("cat", "dog"), 0.5)
     data = read(task, "test", "default", client())
     assert isinstance(data.truth, Classes)
@@ -54,7 +54,7 @@ def test_labels_make_a_zero_shot_task(tmp_path: Path) -> None:
 
 def test_both_make_both_and_empty_cells_are_reported(tmp_path: Path) -> None:
     make(tmp_path, "path,text,label\na.png,one,x\nb.png,,y\nc.png,three,\n")
-    captions, labels = folder_task(tmp_path)
+    captions, labels = two_tasks(tmp_path)
     assert [task.name for task in (captions, labels)] == [f"{tmp_path.name}Retrieval", f"{tmp_path.name}ZeroShot"]
     data = read(captions, "test", "default", client())
     assert (len(data.sides["query"]), len(data.sides["document"]), data.skipped) == (
@@ -68,7 +68,7 @@ def test_both_make_both_and_empty_cells_are_reported(tmp_path: Path) -> None:
 
 def test_many_empty_cells_are_one_word(tmp_path: Path) -> None:
     make(tmp_path, "file,caption\na.png,one\n" + "b.png,\n" * 2994)
-    [task] = folder_task(tmp_path)
+    [task] = two_tasks(tmp_path)
     [warning] = read(task, "test", "default", client()).skipped
     assert warning.startswith("2994 of 2995 rows of test have no caption: row 1, 2, 3, 4, 5 and 2989 more; ")
 
@@ -76,7 +76,7 @@ def test_many_empty_cells_are_one_word(tmp_path: Path) -> None:
 def test_marks_quotes_newlines_folders_and_other_scripts(tmp_path: Path) -> None:
     table = 'file_name,caption\r\nbilder/größe.png,"two\r\nlines, ""quoted"""\r\n猫.png,猫\r\n'
     make(tmp_path, b"\xef\xbb\xbf" + table.encode(), "bilder/größe.png 猫.png")
-    [task] = folder_task(tmp_path)
+    [task] = two_tasks(tmp_path)
     data = read(task, "test", "default", client())
     assert texts(data, "query") == ['two\r\nlines, "quoted"', "猫"]
     assert data.sides["document"].ids == ("bilder/größe.png", "猫.png")
@@ -85,20 +85,20 @@ def test_marks_quotes_newlines_folders_and_other_scripts(tmp_path: Path) -> None
 def test_columns_and_the_table_can_be_named(tmp_path: Path) -> None:
     make(tmp_path, "pic,says,kind\na.png,one,x\nb.png,two,y\n", name="other.csv")
     make(tmp_path, "file,caption\na.png,one\n", name="metadata.csv")
-    assert len(folder_task(tmp_path)) == 1  # metadata.csv is the default
-    tasks = folder_task(tmp_path, table="other.csv", file="pic", caption="says", label="kind")
+    assert len(two_tasks(tmp_path)) == 1  # metadata.csv is the default
+    tasks = two_tasks(tmp_path, table="other.csv", file="pic", caption="says", label="kind")
     assert [read(task, "test", "default", client()).truth.__class__ for task in tasks] == [Qrels, Classes]
 
 
 def test_a_changed_folder_is_noticed(tmp_path: Path) -> None:
-    [task] = folder_task(make(tmp_path, "file,caption\na.png,one\n"))
-    assert folder_task(tmp_path) == [task]
+    [task] = two_tasks(make(tmp_path, "file,caption\na.png,one\n"))
+    assert two_tasks(tmp_path) == [task]
     os.utime(tmp_path / "a.png", ns=(1, 1))
-    assert folder_task(tmp_path) == [task]  # touched, not changed
+    assert two_tasks(tmp_path) == [task]  # touched, not changed
     Image.new("RGB", (2, 2), "white").save(tmp_path / "a.png")
     with pytest.raises(EmbarkError, match="has changed since"):
         read(task, "test", "default", client())
-    assert folder_task(tmp_path)[0].source.revision != task.source.revision
+    assert two_tasks(tmp_path)[0].source.revision != task.source.revision
 
 
 @pytest.mark.parametrize(
@@ -121,22 +121,22 @@ def test_a_changed_folder_is_noticed(tmp_path: Path) -> None:
 )
 def test_errors_say_what_to_do(tmp_path: Path, table: str | bytes, message: str) -> None:
     with pytest.raises(EmbarkError, match=message):
-        folder_task(make(tmp_path, table))
+        two_tasks(make(tmp_path, table))
 
 
 def test_errors_about_the_folder_and_the_options(tmp_path: Path) -> None:
     with pytest.raises(EmbarkError, match="There is no folder"):
-        folder_task(tmp_path / "nowhere")
+        two_tasks(tmp_path / "nowhere")
     with pytest.raises(EmbarkError, match=r"has no table .* and no subfolders of media"):
-        folder_task(tmp_path)
+        two_tasks(tmp_path)
     make(tmp_path, "file,label\na.png,x\nb.png,y\n", name="one.csv")
     with pytest.raises(EmbarkError, match="There is no file"):
-        folder_task(tmp_path, table="two.csv")
+        two_tasks(tmp_path, table="two.csv")
     with pytest.raises(EmbarkError, match="no column 'tag'; its columns are file, label"):
-        folder_task(tmp_path, label="tag")
+        two_tasks(tmp_path, label="tag")
     for templates in ("a photo of {}", ["a photo"], []):
         with pytest.raises(EmbarkError, match="templates must be"):
-            folder_task(tmp_path, templates=templates)
+            two_tasks(tmp_path, templates=templates)
     make(tmp_path, "", name="two.csv")
     with pytest.raises(EmbarkError, match=r"several tables \(one.csv, two.csv\)"):
-        folder_task(tmp_path)
+        two_tasks(tmp_path)

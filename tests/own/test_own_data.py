@@ -21,6 +21,7 @@ from embark.cli import app
 from embark.items import digest
 from embark.own.tasks_file import load_tasks, local_source, to_toml
 from embark.types import Classes, Dataset, EmbarkError, Qrels, Split, Task
+from folders import two_tasks
 from hub import client, png, wav
 
 Pictures = Callable[..., Path]
@@ -77,7 +78,7 @@ def test_equal_captions_are_one_thing_in_both_forms(tmp_path: Path, tiny: embark
     table = "file,caption\na.png,a red page\nb.png,a red page\nc.png,a green page\ncopy.png,so green\n"
     folder = folder_of(tmp_path / "pages", metadata__csv=table, **shades())
     (tmp_path / "tasks.toml").write_text(PAIRS % "pages")
-    of_folder = embark.folder_task(folder)
+    of_folder = two_tasks(folder)
     of_file = load_tasks(tmp_path / "tasks.toml")
     for [task] in (of_folder, of_file):
         data = read(task)
@@ -99,9 +100,9 @@ def test_a_file_may_let_each_row_count(tmp_path: Path) -> None:
 def test_equal_items_have_one_label(tmp_path: Path) -> None:
     table = "file,label\na.png,red\nc.png,green\ncopy.png,%s\n"
     folder = folder_of(tmp_path / "pages", metadata__csv=table % "green", **shades())
-    assert read(embark.folder_task(folder)[0]).sides["item"].ids == ("a.png", "c.png")
+    assert read(two_tasks(folder)[0]).sides["item"].ids == ("a.png", "c.png")
     folder_of(folder, metadata__csv=table % "lime")
-    data = read(embark.folder_task(folder)[0])
+    data = read(two_tasks(folder)[0])
     assert data.sides["item"].ids == ("a.png",)  # nobody can tell which label is right
     [note] = data.skipped
     assert note.startswith("2 items were left out, because equal ones have other labels: c.png ('green') and copy.png")
@@ -177,13 +178,13 @@ def test_two_folders_of_one_name_do_not_replace_each_other(
 ) -> None:
     first = pictures("Pages")
     second = folder_of(tmp_path / "other" / "Pages", metadata__csv="file,caption\na.png,red\nc.png,green\n", **shades())
-    before = evaluate(tiny, embark.folder_task(first)[:1])
+    before = evaluate(tiny, two_tasks(first)[:1])
     with pytest.raises(EmbarkError, match=r"The results have PagesRetrieval of another folder, .*--name"):
-        evaluate(tiny, embark.folder_task(second))
-    assert evaluate(tiny, embark.folder_task(first)[:1]).computed == 0
-    assert len(evaluate(tiny, embark.folder_task(second, name="Other")).results) == 1
+        evaluate(tiny, two_tasks(second))
+    assert evaluate(tiny, two_tasks(first)[:1]).computed == 0
+    assert len(evaluate(tiny, two_tasks(second, name="Other")).results) == 1
     shutil.rmtree(first)  # now the other one is the only one of its name
-    assert evaluate(tiny, embark.folder_task(second)).computed == 1
+    assert evaluate(tiny, two_tasks(second)).computed == 1
     assert before.results[0].score == 1.0
 
 
@@ -196,7 +197,7 @@ def test_own_data_is_known_by_its_content(
 
     def run(project: Path) -> int:
         if form == "folder":
-            return evaluate(tiny, embark.folder_task(project / "Pages")).computed
+            return evaluate(tiny, two_tasks(project / "Pages")).computed
         (project / "tasks.toml").write_text(PAIRS % "Pages")
         return evaluate(tiny, load_tasks(project / "tasks.toml")).computed
 
@@ -222,7 +223,7 @@ def test_a_linked_folder_is_read_alike_in_both_forms(tmp_path: Path, outside: bo
     (folder / "linked").symlink_to(target)
     (tmp_path / "tasks.toml").write_text(PAIRS % "pages")
     for make in (
-        lambda **options: embark.folder_task(folder, **options),
+        lambda **options: two_tasks(folder, **options),
         lambda **options: load_tasks(tmp_path / "tasks.toml", **options),
     ):
         if outside:
@@ -298,7 +299,7 @@ def test_tables_of_every_form(tmp_path: Path, form: str) -> None:
             files = [{"bytes": (folder / file).read_bytes(), "path": file} for file in files]
         columns = {"file" if form == "parquet" else "image": files, "caption": [row["caption"] for row in rows]}
         pq.write_table(pa.table(columns), folder / "data.parquet")
-    [task] = embark.folder_task(folder)
+    [task] = two_tasks(folder)
     data = read(task)
     assert texts(data) == ["a red, page", "a green page; really"]
     assert [digest(item.parts) for item in data.sides["document"].items] == [
@@ -337,7 +338,7 @@ def test_both_directions_of_several_captions(tmp_path: Path) -> None:
 
 def test_one_label_does_not_cost_the_captions(tmp_path: Path, tiny: embark.Encoder) -> None:
     table = "file,caption,label\na.png,red,page\nc.png,green,page\n"
-    [task] = embark.folder_task(folder_of(tmp_path, metadata__csv=table, **shades()), name="Own")
+    [task] = two_tasks(folder_of(tmp_path, metadata__csv=table, **shades()), name="Own")
     assert task.name == "OwnRetrieval"
     assert "needs two labels or more; it has 'page'" in task.notes[0]
     assert evaluate(tiny, task).results[0].score == 1.0
@@ -368,7 +369,7 @@ def test_one_table_is_divided_by_content(tmp_path: Path, tiny: embark.Encoder) -
 def test_languages_are_columns(tmp_path: Path, tiny: embark.Encoder) -> None:
     table = "file,caption_en,caption_de,text_id\na.png,red,eine red Seite,7\nc.png,green,,8\nb.png,blue,blue,9\n"
     folder = folder_of(tmp_path / "pages", metadata__csv=table, **shades())
-    [task] = embark.folder_task(folder)
+    [task] = two_tasks(folder)
     assert task.subsets == {"en": ("eng",), "de": ("deu",)}
     assert texts(read(task, "en")) == ["red", "green", "blue"]
     assert texts(read(task, "de")) == ["eine red Seite", "blue"]
@@ -413,14 +414,14 @@ def test_pairs_of_any_modalities(
 
 def test_a_column_of_words_is_no_column_of_films(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, metadata__csv="file,caption,clip\na.png,red,no\nc.png,green,yes\n", **shades())
-    [task] = embark.folder_task(folder)
+    [task] = two_tasks(folder)
     assert task.columns == {"image": "file", "text": "caption"}
 
 
 def test_a_column_of_two_kinds_is_an_error(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, metadata__csv="file,caption\na.png,a\na.wav,b\n", a__wav=wav(), **shades())
     with pytest.raises(EmbarkError, match=r"names image \(a.png\) and audio \(a.wav\): give each kind a column"):
-        embark.folder_task(folder)
+        two_tasks(folder)
 
 
 def test_the_command_prints_the_rows_that_it_made(pictures: Pictures, tmp_path: Path) -> None:
@@ -470,28 +471,28 @@ def test_what_is_scored_may_be_called_val(tmp_path: Path) -> None:
 def test_folders_of_one_name_are_no_classes(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, cat___2020___a__png=png((1, 2, 3)), dog___2020___a__png=png((3, 2, 1)))
     with pytest.raises(EmbarkError, match=r"Which folders .* cat/2020 and dog/2020 have one name"):
-        embark.folder_task(folder)
+        two_tasks(folder)
 
 
 def test_one_class_of_folders_is_said_as_such(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, cat___a__png=png((1, 2, 3)))
     with pytest.raises(EmbarkError, match=r"The folder .* needs subfolders of two classes or more; it has 'cat'"):
-        embark.folder_task(folder)
+        two_tasks(folder)
 
 
 def test_media_without_a_class_are_said(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, cat___a__png=png((1, 2, 3)), dog___a__png=png((3, 2, 1)), stray__png=png((0, 0, 0)))
-    [task] = embark.folder_task(folder)
+    [task] = two_tasks(folder)
     assert task.notes == (f"Not used of {folder}, as it is in no subfolder: stray.png.",)
 
 
 def test_columns_of_captions_that_are_not_used_are_said(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "one", **shades(), m__csv="file,caption,caption_de\na.png,red,rot\n")
-    [task] = embark.folder_task(folder)
+    [task] = two_tasks(folder)
     assert task.columns["text"] == "caption"
     assert task.notes[0].startswith(f"Not used of {folder / 'm.csv'}: caption_de.")
     empty = folder_of(tmp_path / "two", **shades(), m__csv="file,caption_en,caption_de,caption_fr\na.png,red,rot,\n")
-    [task] = embark.folder_task(empty)
+    [task] = two_tasks(empty)
     assert (list(task.subsets), task.notes) == (["en", "de"], ())
 
 
@@ -504,7 +505,7 @@ def test_a_probe_of_copies_says_what_it_lacks(tmp_path: Path) -> None:
 
 def test_tables_may_name_files_by_their_whole_path(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, **shades(), m__csv=f"file,caption\n{tmp_path / 'a.png'},red\nc.png,green\n")
-    assert len(read(embark.folder_task(folder)[0]).sides["document"]) == 2
+    assert len(read(two_tasks(folder)[0]).sides["document"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -520,7 +521,7 @@ def test_tables_may_name_files_by_their_whole_path(tmp_path: Path) -> None:
 def test_errors_of_tables_name_the_place(tmp_path: Path, name: str, table: str, message: str) -> None:
     folder_of(tmp_path / "x", **shades())
     with pytest.raises(EmbarkError, match=message):
-        embark.folder_task(folder_of(tmp_path / "own", **shades(), **{name: table}))
+        two_tasks(folder_of(tmp_path / "own", **shades(), **{name: table}))
 
 
 def test_a_template_has_a_place_for_the_class(tmp_path: Path) -> None:
@@ -544,7 +545,7 @@ def test_an_option_for_one_value_is_not_taken_twice(tmp_path: Path) -> None:
 )
 def test_errors_of_rows_say_what_is_wrong(tmp_path: Path, change: tuple[str, str], message: str) -> None:
     folder = folder_of(tmp_path / "pets", **shades(), m__csv="file,caption\na.png,red\nc.png,green\n")
-    (tmp_path / "tasks.toml").write_text(to_toml(embark.folder_task(folder)[0], tmp_path).replace(*change))
+    (tmp_path / "tasks.toml").write_text(to_toml(two_tasks(folder)[0], tmp_path).replace(*change))
     with pytest.raises(EmbarkError, match=message):
         load_tasks(tmp_path / "tasks.toml")
 
@@ -560,7 +561,7 @@ def test_descriptions_fit_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_kind_has_one_category_in_all_forms(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "pets", **shades(), test__csv="file,label\na.png,red\nc.png,green\n")
-    [of_folder] = embark.folder_task(folder)
+    [of_folder] = two_tasks(folder)
     toml = to_toml(of_folder, tmp_path)
     assert "category" not in toml
     rows = [{"image": (folder / name).read_bytes(), "label": name} for name in ("a.png", "c.png")]
@@ -589,7 +590,7 @@ def test_errors_of_probes_say_what_is_wrong(tmp_path: Path, change: dict[str, An
 
 def test_chance_is_a_share(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "pets", **shades(), m__csv="file,label\na.png,red\nc.png,green\n")
-    toml = to_toml(embark.folder_task(folder)[0], tmp_path)
+    toml = to_toml(two_tasks(folder)[0], tmp_path)
     (tmp_path / "tasks.toml").write_text(toml.replace("chance = 0.5", "chance = 50"))
     with pytest.raises(EmbarkError, match="field 'chance': must be a number from 0 to 1, not 50"):
         load_tasks(tmp_path / "tasks.toml")
@@ -597,15 +598,15 @@ def test_chance_is_a_share(tmp_path: Path) -> None:
 
 def test_languages_may_have_regions_and_scripts(tmp_path: Path) -> None:
     table = "file,caption_pt_BR,caption_zh-Hans,caption_de,caption_of_it\na.png,vermelho,hong,rot,x\n"
-    [task] = embark.folder_task(folder_of(tmp_path, **shades(), m__csv=table))
+    [task] = two_tasks(folder_of(tmp_path, **shades(), m__csv=table))
     assert task.subsets == {"pt_BR": ("por",), "zh-Hans": ("zho-Hans",), "de": ("deu",)}
 
 
 def test_errors_of_folders_say_what_lacks(tmp_path: Path) -> None:
     table = "file,caption,caption_1\na.png,red,scarlet\nc.png,green,lime\n"
     folder = folder_of(tmp_path, **shades(), m__csv=table)
-    with pytest.raises(EmbarkError, match=r"m\.csv has no column of labels \(label, class\); its columns are file"):
+    with pytest.raises(EmbarkError, match=r"m\.csv has no column of labels \(label, labels, class, .*\); its columns are file"):
         embark.folder_task(folder, kinds="zeroshot")
     with pytest.raises(EmbarkError, match=r"It is a file: name its folder"):
-        embark.folder_task(folder / "m.csv")
+        two_tasks(folder / "m.csv")
     assert embark.folder_task(folder, kinds=["all"]) == embark.folder_task(folder, kinds="all")

@@ -32,7 +32,6 @@ from embark.items import decoding, digest, wav
 from embark.items.films import camera_film
 from embark.own.tasks_file import load_tasks
 from embark.readers import _mmeb, ark
-from embark.readers.folder import folder_task
 from embark.readers.formats import open_table_file
 from embark.readers.layout import card_configs, choose
 from embark.readers.rows import Rows, open_archive
@@ -41,6 +40,7 @@ from embark.tasks import TASKS
 from embark.tasks.mmeb import HUB
 from embark.tasks.omni import DIRECTIONS, KINDS
 from embark.types import EmbarkError, Source, Task
+from folders import two_tasks
 from hub import client, parquet, png, tar, zipped
 from hub import wav as tone
 from readers.test_ark import LABELS
@@ -231,7 +231,7 @@ def damaged_folders(dice: random.Random) -> None:
     files = {"metadata.csv": damaged("metadata.csv", CSV.encode(), dice)}
     files |= {f"{color}.png": png(color) for color in ("red", "green", "blue")}
     with folder_of(files) as folder, bounded(folder):
-        for task in folder_task(folder):
+        for task in two_tasks(folder):
             readers.read(task, "test", "default", client(home=folder / "home"))
 
 

@@ -12,11 +12,12 @@ from embark.catalogue import UnknownName, check_name, listed
 from embark.hub import Hub
 from embark.hub.listing import is_local
 from embark.items.encode import ENDINGS, modality
+from embark.own.columns import DIVIDE, FILES, PROBE, USUAL
 from embark.own.records import PAIR, splits
 from embark.own.tables import REVISION, Shape, keep
 from embark.own.tasks_file import EQUAL, category, usual_metric
 from embark.paths import component
-from embark.readers.folder import DIVIDE, PROBE, TEST
+from embark.readers.folder import SCORED
 from embark.readers.layout import NoFiles
 from embark.readers.remote import table_head
 from embark.readers.rows import split_files
@@ -24,21 +25,6 @@ from embark.registries import EVALUATORS
 from embark.settings import Settings, load_settings
 from embark.types import MODALITIES, EmbarkError, Modality, Source, Task
 
-# Role → names of columns that usually have it.
-USUAL: dict[str, tuple[str, ...]] = {
-    "image": ("image", "img", "picture", "photo", "jpg", "png", "webp"),
-    "audio": ("audio", "sound", "speech", "wav", "flac"),
-    "video": ("video", "film", "clip", "mp4"),
-    "text": ("text", "caption", "captions", "sentence", "description", "txt"),
-    "label": ("label", "labels", "class", "category", "target", "cls", "fine_label"),
-    "left": ("left", "sentence1", "text1"),
-    "right": ("right", "sentence2", "text2"),
-    "score": ("score", "similarity_score", "similarity"),
-    "question": ("question",),
-    "choices": ("choices", "options"),
-    "answer": ("answer",),
-}
-FILES = ("file", "file_name", "filename", "path")  # columns that usually name media
 SPLIT = "split"
 SIDES = ("query_", "corpus_")  # before the roles of columns of one side
 LABELED = ("zeroshot", "probe", "multilabel", "clustering")
@@ -226,7 +212,7 @@ def _scored(request: _Request, kind: str, names: Sequence[str]) -> str:
     train = request.train or "train"
     if kind in TRAINED and request.train:
         check_name("split to learn from (train=…)", train, names, f"There are {listed(names)}.")
-    usual = [name for name in TEST if name in names]
+    usual = [name for name in SCORED if name in names]
     rest = [name for name in names if name != train] or names
     if usual or len(rest) == 1:
         return usual[0] if usual else rest[0]
@@ -278,7 +264,7 @@ def _stored_split(source: Source, request: _Request, hub: Hub) -> str:
     if request.split:
         split_files(source, request.split, hub)
         return request.split
-    for split in (*TEST, "train"):
+    for split in (*SCORED, "train"):
         if _has_split(source, split, "", hub):
             return split
     files = [file.path for file in hub.files(source.id, source.revision)]

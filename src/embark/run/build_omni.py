@@ -30,11 +30,11 @@ from embark.items.encode import ENDINGS
 from embark.items.films import camera_film, motion_of
 from embark.models import Loading
 from embark.models.encoder import Encoder
+from embark.own.folder import folder_task
 from embark.own.tasks_file import to_toml
 from embark.paths import component
 from embark.readers import content_revision
 from embark.readers._table import as_list, of_subset, open_table
-from embark.readers.folder import folder_task
 from embark.readers.layout import media_kind
 from embark.readers.tuples import COLUMNS
 from embark.results.table import Noted, Row, Table

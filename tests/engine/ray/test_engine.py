@@ -26,6 +26,7 @@ from embark.run import cluster as cluster_module
 from embark.run.workbench import Workbench
 from embark.store import Store, Writer
 from embark.types import EmbarkError
+from folders import two_tasks
 from ray_functions import SPACE, import_path, lengths, needs_of_texts, three_nodes
 from tiny_mllm import built
 
@@ -165,7 +166,7 @@ def test_a_model_whose_weights_only_copies_have_scores_as_here(nodes: Any, tmp_p
 
 @pytest.mark.slow
 def test_items_of_a_folder_travel(nodes: Any, tmp_path: Path, pictures: Any, tiny: embark.Encoder) -> None:
-    tasks = embark.folder_task(pictures())
+    tasks = two_tasks(pictures())
     here = embark.evaluate(tiny, tasks, settings=settings(tmp_path / "here"), show_progress=False)
     there = embark.evaluate(
         tiny, tasks, settings=settings(tmp_path / "there"), show_progress=False,
