@@ -31,9 +31,9 @@ from typing import Any
 import numpy as np
 
 from embark.allocation import return_memory
-from embark.data.lazy_items import Texts, text_array
-from embark.engine.ray import RayEngine
-from embark.engine.ray_cluster import Cluster
+from embark.engine.ray.cluster import Cluster
+from embark.engine.ray.engine import RayEngine
+from embark.items.lazy_items import Texts, text_array
 from embark.models.encoder import Encoder, Tower, Towers
 from embark.planning import Needs, keys_of, plan, task_demand
 from embark.protocol import vector_space

@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageFilter
 
-from embark.data.items import media
-from embark.engine.batches import BatchSize
-from embark.engine.preparing import prepared
-from embark.engine.preparing_processes import Preparer
+from embark.engine.batching.batches import BatchSize
+from embark.engine.workers.preparing import prepared
+from embark.engine.workers.preparing_processes import Preparer
+from embark.items import media
 from embark.models.encoder import Towers, image_towers
 from embark.models.pixels import BytePreprocessor, Fit
 from embark.planning import Need

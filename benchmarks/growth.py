@@ -249,7 +249,7 @@ def singly_case(case: dict[str, Any]) -> dict[str, Any]:
 def evaluated(case: dict[str, Any], groups: list[list[str]]) -> dict[str, Any]:
     """Evaluate groups of tasks, each in a home of its own."""
     import embark
-    from embark.data import readers
+    from embark import readers
 
     reads: list[tuple[float, int]] = []
     reader = readers.read

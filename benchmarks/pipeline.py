@@ -45,16 +45,16 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from embark.data.items import Items, media, take, text
-from embark.data.lazy_items import MediaItems, Numbered, Texts, text_array
-from embark.data.lazy_media import ParquetColumn
-from embark.data.media import decode
-from embark.engine.batches import cost
+from embark.engine.batching.batches import cost
+from embark.engine.batching.tuning import Tuning
 from embark.engine.local import Embedding, begin, embed
-from embark.engine.preparing import prepare
-from embark.engine.preparing_processes import Preparer
 from embark.engine.report import Report
-from embark.engine.tuning import Tuning
+from embark.engine.workers.preparing import prepare
+from embark.engine.workers.preparing_processes import Preparer
+from embark.items import Items, media, take, text
+from embark.items.decoding import decode
+from embark.items.lazy_items import MediaItems, Numbered, Texts, text_array
+from embark.items.lazy_media import ParquetColumn
 from embark.models import Encoder, get_model
 from embark.models.device import CONNECTIONS
 from embark.models.encoder import prepare_many
@@ -254,7 +254,7 @@ class Bench:
             writer.close()
 
         def read(task: Task) -> Opened:
-            return Opened(task, [demand(encoder, of_task[task.name], hashing, task)])
+            return Opened(task, (demand(encoder, of_task[task.name], hashing, task),))
 
         start = time.perf_counter()
         with ThreadPoolExecutor(1) as finisher, ReadAhead(list(map(row, of_task)), read, 1) as reading:
@@ -522,8 +522,7 @@ def demands_of(opened: Opened) -> list[Demand]:
     """What a task that was read needs; its error, if reading failed."""
     if isinstance(opened.content, Exception):
         raise opened.content
-    assert isinstance(opened.content, list)
-    return opened.content
+    return list(opened.demands)
 
 
 def planned(encoder: Encoder, items: Sequence[Item], hashing: HashingProcesses | None = None) -> Plan:

@@ -44,8 +44,8 @@ import numpy as np
 from PIL import Image
 
 import embark
-from embark.data.items import as_keys
-from embark.engine import sink
+from embark.engine.workers import sink
+from embark.items import as_keys
 from embark.protocol import vector_space
 from embark.results import Results, TaskResult
 from embark.settings import Settings, load_settings

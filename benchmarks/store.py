@@ -20,10 +20,10 @@ from pathlib import Path
 
 import numpy as np
 
-from embark.data.items import KEY
-from embark.engine.check import check_vectors
-from embark.engine.sink import Sink
+from embark.engine.batching.check import check_vectors
+from embark.engine.workers.sink import Sink
 from embark.evaluators.similarity import as_float32
+from embark.items import KEY
 from embark.store import Store
 from embark.types import Array, ModelCard
 
@@ -174,7 +174,7 @@ READ = """
 import sys, time
 from pathlib import Path
 import numpy as np
-from embark.data.items import KEY
+from embark.items import KEY
 from embark.store import Store, segments
 if sys.argv[3] == "unchecked":
     segments.Segment._check = lambda self, local, rows: local[:0]

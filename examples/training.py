@@ -12,7 +12,7 @@ from PIL import Image
 from transformers import CLIPConfig, CLIPModel
 
 import embark
-from embark.data import emoji
+from embark.items import emoji
 
 
 def pixels(images):

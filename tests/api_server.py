@@ -19,7 +19,7 @@ import pytest
 from PIL import Image
 
 from embark import http
-from embark.data.items import text
+from embark.items import text
 from embark.models import Loading, api
 from embark.models.api import Remote, RequestItem
 from embark.models.providers import PROVIDERS

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embark.data.jpeg import plain_jpeg
+from embark.items.jpeg import plain_jpeg
 from embark.models import resampling
 from embark.models.device_pixels import DevicePixels, open_picture, upright
 from embark.models.encoder import Tower, Towers

@@ -1,4 +1,4 @@
-"""A hub of datasets on this machine: a real HTTP server with the real paths, and with faults on demand."""
+"""A hub of datasets and models on this machine: a real HTTP server with the real paths, and with faults on demand."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 import yaml
 from PIL import Image
 
-from embark.data.fetch import Hub
-from embark.data.layout import card_head
+from embark.hub import Hub
+from embark.readers.layout import card_head
 from embark.settings import load_settings
 from local_server import LocalServer, QuietHandler
 
@@ -31,7 +31,7 @@ LFS = (".parquet", ".tar", ".zip", ".gz", ".npy", ".png", ".jpg", ".wav", ".mp4"
 
 
 class FakeHub(LocalServer):
-    """Datasets by id and revision. `requests` are the (path, headers) that were asked for.
+    """Repositories by id and revision, each a dataset and a model. `requests` are the (path, headers) that came.
 
     Faults: `truncate` cuts the next download after that many bytes, `busy` answers the next requests with those
     statuses, `corrupt` spoils that many downloads, `gated` are ids that need the token, without `ranges` every
@@ -61,7 +61,7 @@ class FakeHub(LocalServer):
     def add(
         self, id: str, files: Mapping[str, bytes | str], revision: str = "", card: str = "", branch: str = "main"
     ) -> str:
-        """Publish a dataset; its revision is the commit that the branch now has."""
+        """Publish a repository; its revision is the commit that the branch now has."""
         held = {path: data.encode() if isinstance(data, str) else data for path, data in files.items()}
         if card:
             held["README.md"] = card.encode()
@@ -96,12 +96,12 @@ class Handler(QuietHandler):
             return
         address = urlsplit(self.path)
         path, query = unquote(address.path), parse_qs(address.query)
-        if found := re.fullmatch(r"/api/datasets/([^/]+/[^/]+|[^/]+)/(tree|revision)/([^/]+)", path):
+        if found := re.fullmatch(r"/api/(?:datasets|models)/([^/]+/[^/]+|[^/]+)/(tree|revision)/([^/]+)", path):
             self._about(found[1], found[2], found[3], int(query.get("cursor", ["0"])[0]))
-        elif found := re.fullmatch(r"/api/datasets/(.+)", path):
+        elif found := re.fullmatch(r"/api/(?:datasets|models)/(.+)", path):
             sha = self.hub.branches.get((found[1], "main"))
             self._json({"id": found[1], "sha": sha}) if sha else self._answer(404, b"no dataset")
-        elif found := re.fullmatch(r"/datasets/([^/]+/[^/]+|[^/]+)/resolve/([0-9a-f]+)/(.+)", path):
+        elif found := re.fullmatch(r"/(?:datasets/)?([^/]+/[^/]+|[^/]+)/resolve/([^/]+)/(.+)", path):
             self._resolve(found[1], found[2], found[3])
         elif found := re.fullmatch(r"/lfs/([0-9a-f]{64})", path):
             files = (data for held in self.hub.data.values() for data in held.values())
@@ -122,7 +122,7 @@ class Handler(QuietHandler):
             rows += [_entry(path, data) for path, data in held.items()]
             end = cursor + self.hub.page
             more = end < len(rows)
-            page = f"/api/datasets/{id}/tree/{revision}?recursive=true&cursor={end}"
+            page = f"{urlsplit(self.path).path}?recursive=true&cursor={end}"
             link = f'<{self.hub.next_pages or self.hub.endpoint}{page}>; rel="next"'
             self._json(rows[cursor:end], {"Link": link} if more else {})
 
@@ -134,6 +134,7 @@ class Handler(QuietHandler):
         return {"gated": "auto" if id in self.hub.gated else False, "private": id in self.hub.private, "cardData": head}
 
     def _resolve(self, id: str, revision: str, path: str) -> None:
+        revision = self.hub.branches.get((id, revision), revision)
         held = self.hub.data.get((id, revision), {})
         if id in self.hub.gated and self.headers.get("Authorization") != f"Bearer {self.hub.token}":
             self._answer(401, b"gated", {"X-Error-Code": "GatedRepo"})

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from embark.data import items
-from embark.data.items import as_keys, key
+from embark import items
 from embark.engine.local import embed
+from embark.items import as_keys, key
 from embark.models.encoder import Encoder
 from embark.planning import Need
 from embark.protocol import vector_space

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embark.data.lazy_items import Texts, text_array
+from embark.items.lazy_items import Texts, text_array
 from embark.models.encoder import Encoder, Tower, Towers
 from embark.planning import Needs, plan, task_demand
 from embark.protocol import vector_space

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from embark.data.readers import _mmeb
+from embark.readers import _mmeb
 from embark.tasks.mmeb import MVBENCH
 from embark.types import Dataset, Qrels, Task, Text
 from hub import FakeHub, parquet, png, tar, wav

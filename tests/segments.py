@@ -13,7 +13,7 @@ import pytest
 from hypothesis import strategies as st
 
 from buckets import ObjectPath
-from embark.data.items import as_keys
+from embark.items import as_keys
 from embark.store import DamagedVectors, Space, Store
 from embark.store.buckets import Bucket
 from embark.types import Array

@@ -12,11 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 import embark
+from embark import readers
 from embark.cli import app
-from embark.data import readers
-from embark.data.fetch import Hub
-from embark.data.readers import registry
-from embark.data.rows import open_rows
+from embark.hub import Hub
+from embark.readers import registry
+from embark.readers.rows import open_rows
 from embark.seams import Reader
 from embark.tasks import TASKS
 from embark.types import Classes, Dataset, EmbarkError, Item, Side, Source, Task, Text

@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 import embark
 from embark.boards.rules import RULES
 from embark.cli import app
-from embark.data.readers import READERS, _table
-from embark.data.readers.registry import OWN as OWN_READERS
 from embark.declarations import page
 from embark.models import LOADERS
+from embark.readers import READERS, _table
+from embark.readers.registry import OWN as OWN_READERS
 from embark.registries import EVALUATORS
 from embark.seams import COMMON_PARAMS
 from embark.tasks import TASKS

@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 import embark
 import shown_data
 from embark.cli import app
-from embark.data.readers import READERS
 from embark.engine.rates import MEASURED
 from embark.evaluators import EVALUATORS
 from embark.models import LOADERS, short_count
 from embark.models.providers import PROVIDERS
+from embark.readers import READERS
 
 DOCS = Path(__file__).parents[1] / "docs"
 DATA = shown_data.PAGE

@@ -15,7 +15,7 @@ import yaml
 from typer.main import get_command
 
 from embark.cli import app
-from embark.data import emoji
+from embark.items import emoji
 from embark.results.table import Table
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

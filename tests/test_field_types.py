@@ -13,7 +13,7 @@ from embark.field_types import defaults, fits, misfits, stated_fields, words
 from embark.types import Gold, Qrels
 
 if TYPE_CHECKING:
-    from embark.data.fetch import Hub
+    from embark.hub import Hub
 
 FITTING: list[tuple[Any, Any, list[Any], list[Any]]] = [
     (str, "a text", ["", "a"], [1, None, b"a"]),

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from embark import get_model
-from embark.engine import sink
+from embark.engine.workers import sink
 from embark.protocol import vector_space
 from embark.store import Space, Store
 
@@ -28,7 +28,7 @@ DISK = 2.0  # seconds that a commit may take on a busy machine
 RUN = """
 import hashlib, pickle, sys, time
 import embark
-from embark.engine import sink
+from embark.engine.workers import sink
 from embark.settings import load_settings
 
 log, home, results, batch_size, pause, sink.SECONDS = *sys.argv[1:4], *map(float, sys.argv[4:7])

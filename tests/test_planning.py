@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import embark
-from embark.data import items
-from embark.data.items import as_keys
+from embark import items
+from embark.items import as_keys
 from embark.models.adapt import as_encoder
 from embark.models.encoder import Encoder, Tower, Towers, render_item, renders_plainly
 from embark.planning import Count, Demand, Need, Plan, outline, plan, task_demand, workload

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from embark.data.readers import READERS
+from embark.readers import READERS
 
 DOCS = Path(__file__).parents[1] / "docs"
 PLUGINS = (DOCS / "plugins.md").read_text(encoding="utf-8")
@@ -82,7 +82,7 @@ def test_a_plug_in_brings_a_reader_and_rows_of_it(tmp_path: Path) -> None:
     done = run(
         folder,
         "import embark\n"
-        "from embark.data.readers import READERS\n"
+        "from embark.readers import READERS\n"
         f"folder = {str(folder)!r}\n"
         "tasks = ['Triplets', *embark.load_tasks(folder + '/own.toml')]\n"
         "run = embark.evaluate('embark/pocket', tasks, show_progress=False)\n"
@@ -175,7 +175,7 @@ def test_a_reader_of_a_plug_in_takes_no_name_of_ours(tmp_path: Path) -> None:
     (folder / "triplets").mkdir()
     done = run(
         folder,
-        "from embark.data.readers import READERS; print(len(list(READERS)), READERS['paired'].version)",
+        "from embark.readers import READERS; print(len(list(READERS)), READERS['paired'].version)",
         allowed="my-readers",
     )
     assert done.stdout.strip() == f"{len(READERS.own)} 2", done.stderr

@@ -20,6 +20,7 @@ from embark.settings import load_settings
 from embark.stats.compare import compare_results
 from embark.tasks import under_protocol
 from embark.types import Task
+from folders import two_tasks
 
 Pictures = Callable[..., Path]
 
@@ -27,7 +28,7 @@ Pictures = Callable[..., Path]
 @pytest.fixture
 def rows(pictures: Pictures) -> list[Task]:
     """A task that another protocol scores by another metric, and one that it does not know."""
-    retrieval, zeroshot = embark.folder_task(pictures())
+    retrieval, zeroshot = two_tasks(pictures())
     return [replace(retrieval, variants={"other": {"metric": "ndcg_at_10"}}), zeroshot]
 
 

@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 import embark
 from color_models import COLORS, model
 from embark.cli import app  # to run commands; all else is public
+from folders import two_tasks
 
 OWN = ["HolidayRetrieval", "HolidayZeroShot"]
 
@@ -41,7 +42,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> embark.Settings:
         lines.append(f"{number:02}.png,{color} page {number},{color}")
     (folder / "metadata.csv").write_text("\n".join(lines))
     models = [model("test/sharp", 0.1), model("test/dim", 6.0), model("test/blind", 40.0), "embark/random"]
-    tasks = [*embark.folder_task(folder), *embark.get_tasks(["PocketClockReading", "PocketFlagZeroShot"])]
+    tasks = [*two_tasks(folder), *embark.get_tasks(["PocketClockReading", "PocketFlagZeroShot"])]
     run = embark.evaluate(models, tasks, settings=settings, show_progress=False)
     assert len(run.results) == 16
     shutil.rmtree(folder)

@@ -11,14 +11,14 @@ import embark
 
 ROOT = Path(embark.__file__).parent
 FLOW = (
-    "types", "field_types", "metrics", "escape", "paths", "file_hashes", "settings", "redaction", "catalogue", "seams",
-    "threads", "interrupts", "allocation", "processes", "http", "plugins", "registries", "tasks", "data", "models",
-    "store", "evaluators", "protocol", "planning", "engine", "results", "published", "stats", "boards", "run",
-    "studies", "declarations", "site", "cli", "__init__",
+    "types", "field_types", "metrics", "escape", "atomic", "paths", "file_hashes", "settings", "redaction", "outgoing",
+    "catalogue", "seams", "threads", "interrupts", "allocation", "processes", "http", "plugins", "registries", "tasks",
+    "hub", "items", "readers", "own", "models", "store", "evaluators", "protocol", "planning", "engine", "results",
+    "published", "stats", "boards", "run", "studies", "declarations", "site", "cli", "__init__",
 )  # fmt: skip
 APART = (
-    {"tasks", "models"}, {"data", "models"}, {"evaluators", "models"}, {"evaluators", "data"}, {"evaluators", "store"},
-    {"boards", "engine"}, {"boards", "store"},
+    {"tasks", "models"}, {"evaluators", "models"}, {"evaluators", "store"}, {"boards", "engine"}, {"boards", "store"},
+    *({data, other} for data in ("items", "readers", "own") for other in ("models", "evaluators")),
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from embark.data.media import decode
+from embark.items.decoding import decode
 from embark.models import Encoder, get_model
 from embark.models.encoder import prepare_many
 from embark.protocol import vector_space

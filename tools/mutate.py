@@ -2,7 +2,7 @@
 
     python tools/mutate.py [WORD …]                        the protections of protections.toml with a WORD in their
                                                            names or tests; without a word all of them
-    python tools/mutate.py --tests FILE … -- FUNCTION …    these functions (data.fetch.Hub._verify) against these tests
+    python tools/mutate.py --tests FILE … -- FUNCTION …    these functions (hub.Hub._verify) against these tests
 
 Each mutant is a copy of src/ with one small change of one function: a call is left out, a condition is negated, an
 error is not raised or not caught, a `with` has no context, or the last argument of a call is returned or set for it.
@@ -61,7 +61,7 @@ class Mutant(NamedTuple):
 
 
 def module_of(function: str, package: Path) -> tuple[Path, list[str]]:
-    """The file of a function that is named from the package on (data.fetch.Hub.get), and its names in that file."""
+    """The file of a function that is named from the package on (hub.Hub.get), and its names in that file."""
     parts = function.split(".")
     for end in range(len(parts) - 1, -1, -1):
         for path in (package.joinpath(*parts[:end]).with_suffix(".py"), package.joinpath(*parts[:end], "__init__.py")):

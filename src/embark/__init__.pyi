@@ -16,14 +16,9 @@ from embark.boards.push import Upload as Upload
 from embark.boards.push import push as push
 from embark.boards.rederive import PublishedCheck as PublishedCheck
 from embark.boards.rederive import check_published as check_published
-from embark.data.make_task import task as task
-from embark.data.own_tasks import get_tasks as get_tasks
-from embark.data.readers.folder import folder_task as folder_task
-from embark.data.tasks_file import load_tasks as load_tasks
-from embark.data.tasks_file import to_toml as to_toml
 from embark.declarations import Reference as Reference
 from embark.declarations import reference as reference
-from embark.engine.ray_cluster import Cluster as Cluster
+from embark.engine.ray.cluster import Cluster as Cluster
 from embark.models import get_generator as get_generator
 from embark.models import get_model as get_model
 from embark.models import get_models as get_models
@@ -38,6 +33,11 @@ from embark.models.interop import from_mteb as from_mteb
 from embark.models.interop import from_open_clip as from_open_clip
 from embark.models.interop import from_sentence_transformers as from_sentence_transformers
 from embark.models.loading import Loading as Loading
+from embark.own.folder import folder_task as folder_task
+from embark.own.make_task import task as task
+from embark.own.names import get_tasks as get_tasks
+from embark.own.tasks_file import load_tasks as load_tasks
+from embark.own.tasks_file import to_toml as to_toml
 from embark.results import Record as Record
 from embark.results import TaskResult as TaskResult
 from embark.results.table import Score as Score

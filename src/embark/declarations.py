@@ -8,7 +8,7 @@ from pkgutil import resolve_name
 from typing import Any, Literal, TypeAlias
 
 from embark.catalogue import check_name, group_values
-from embark.data.readers import READERS, _table
+from embark.readers import READERS, _table
 from embark.registries import EVALUATORS
 from embark.results.table import Noted, Row, Table
 from embark.seams import AT_K, Evaluator, Reader
@@ -24,7 +24,7 @@ print the same, and so does `embark.reference("reader", "paired")`. [data.md](da
 OPTION_HEADS = ("option", "value", "meaning")
 Kind: TypeAlias = Literal["reader", "evaluator", "loader", "rule", "study"]
 SEAMS: Mapping[Kind, tuple[str, str]] = {  # the registry, imported at use; what stands beside names in a table of all
-    "reader": ("embark.data.readers:READERS", "evaluators"),
+    "reader": ("embark.readers:READERS", "evaluators"),
     "evaluator": ("embark.registries:EVALUATORS", "readers"),
     "loader": ("embark.models:LOADERS", "kind"),
     "rule": ("embark.boards.rules:RULES", "by"),

@@ -135,13 +135,6 @@ def relative_path(path: str, owner: str) -> str:
     return path
 
 
-def commit_name(commit: object, owner: str) -> str:
-    """The commit that a hub names (`owner`, for the message), if it is one: 40 hexadecimal digits."""
-    if not (isinstance(commit, str) and COMMIT.fullmatch(commit)):
-        raise EmbarkError(f"{owner} names the commit {str(commit)[:60]!r}, which is none: is that the hub's address?")
-    return commit
-
-
 def _spoken(folder: Path) -> str:
     """What messages call a folder: a dot before the full stop reads as the folder above."""
     return "this folder" if folder == Path() else str(folder)

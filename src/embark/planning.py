@@ -17,9 +17,9 @@ from typing import overload
 import numpy as np
 
 from embark.catalogue import group_values
-from embark.data.items import KEY, Kinds, as_items, as_keys, first_positions, hash_content, key, plain_keys
-from embark.data.items import take as take_items
-from embark.data.lazy_items import Chained
+from embark.items import KEY, Kinds, as_items, as_keys, first_positions, hash_content, key, plain_keys
+from embark.items import take as take_items
+from embark.items.lazy_items import Chained
 from embark.models.encoder import Encoder, render_item, renders_plainly
 from embark.protocol import vector_space
 from embark.types import Array, Dataset, Item, Rendered, Style, Task, role_of

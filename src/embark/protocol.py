@@ -4,7 +4,7 @@
     vector_space   their hash: the name of the space that a model's vectors are stored in
     fingerprint    the hash of the protocol of a score: the row, the data, the versions of the code
 
-The key of a vector is made of its space and the item as the model sees it (`embark.data.items.key`).
+The key of a vector is made of its space and the item as the model sees it (`embark.items.key`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from embark import evaluators
-from embark.data import readers
+from embark import evaluators, readers
 from embark.types import EmbarkError, ModelCard, Style, Task
 
 SCORED_BY = (

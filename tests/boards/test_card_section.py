@@ -19,6 +19,7 @@ from embark.boards.card_section import BEGIN, END
 from embark.catalogue import UnknownName
 from embark.cli import app
 from embark.types import EmbarkError
+from folders import two_tasks
 
 CARD = """---
 license: mit  # ours
@@ -166,7 +167,7 @@ def test_cards_of_other_hands_keep_keys_and_line_ends(scored: Path, tmp_path: Pa
 
 def test_own_data_is_named_by_its_task_alone(pictures: Callable[..., Path], tiny: embark.Encoder) -> None:
     folder = pictures("Secret project")
-    embark.evaluate(tiny, embark.folder_task(folder), show_progress=False)
+    embark.evaluate(tiny, two_tasks(folder), show_progress=False)
     section = embark.card("test/tiny")
     assert len(section.results) > 1
     assert str(folder) not in str(section)

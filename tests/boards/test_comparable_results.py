@@ -17,6 +17,7 @@ from embark.catalogue import UnknownName
 from embark.results import Results
 from embark.settings import load_settings
 from embark.tasks import BENCHMARKS, TASKS
+from folders import two_tasks
 
 Pictures = Callable[..., Path]
 TASK = "PocketFlagZeroShot"
@@ -84,7 +85,7 @@ def test_stale_results_and_scores_that_are_no_numbers_are_named(tiny: embark.Enc
 
 def test_own_tasks_are_found_without_their_folder(tiny: embark.Encoder, pictures: Pictures) -> None:
     folder = pictures("Holiday")
-    embark.evaluate([tiny, "embark/random"], embark.folder_task(folder), show_progress=False)
+    embark.evaluate([tiny, "embark/random"], two_tasks(folder), show_progress=False)
     shutil.rmtree(folder)
     loaded = load_results(tasks="Holiday*")
     assert [task.name for task in loaded.tasks] == ["HolidayRetrieval", "HolidayZeroShot"]
@@ -97,7 +98,7 @@ def test_the_newest_row_of_an_own_task_is_the_present_one(
     tiny: embark.Encoder, reader_of_colours: embark.Encoder, pictures: Pictures
 ) -> None:
     folder = pictures("Holiday")
-    retrieval, zeroshot = embark.folder_task(folder)
+    retrieval, zeroshot = two_tasks(folder)
     embark.evaluate(tiny, [retrieval, zeroshot], show_progress=False)
     changed = replace(zeroshot, templates=("{}",))
     embark.evaluate("embark/random", [changed], show_progress=False)

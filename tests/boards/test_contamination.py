@@ -19,6 +19,7 @@ from embark.models.cards.training_data import TRAINED_ON
 from embark.protocol import identity
 from embark.tasks import TASKS
 from embark.tasks.data_sets import COLLECTIONS, TASKS_OVER, data_sets, expanded, shared
+from folders import two_tasks
 
 BLIP = "Salesforce/blip-itm-base-coco"
 
@@ -106,7 +107,7 @@ def test_show_tells_the_share_of_each_benchmark() -> None:
 
 def test_models_and_data_of_your_own(tiny: embark.Encoder, pictures: Callable[..., Path], elsewhere: Path) -> None:
     """A card of your own names data sets, tasks, or sources; it lies beside its scores, where boards find it."""
-    retrieval, zeroshot = embark.folder_task(pictures("Holiday"))
+    retrieval, zeroshot = two_tasks(pictures("Holiday"))
     tiny.card = replace(tiny.card, trained_on=(retrieval.name,))
     embark.evaluate(tiny, [retrieval, zeroshot], show_progress=False)
     [entry] = leaderboard(tasks="Holiday*", published=False).entries

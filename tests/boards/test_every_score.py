@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from embark import evaluators
-from embark.data.drop_items import without
-from embark.data.items import as_keys, text
 from embark.engine.report import Report
+from embark.items import as_keys, text
+from embark.items.drop_items import without
 from embark.planning import Demand
 from embark.registries import EVALUATORS
 from embark.run.workbench import needed_items, readable_items

@@ -17,6 +17,7 @@ from embark.cli import app
 from embark.models import MODELS
 from embark.settings import load_settings
 from embark.tasks import BENCHMARKS, TASKS
+from folders import two_tasks
 from hub import FakeHub
 
 TASK = "PocketFlagZeroShot"
@@ -102,16 +103,16 @@ def test_unknown_names_get_suggestions() -> None:
 
 def test_only_results_on_the_present_data_are_shown(tiny: embark.Encoder, pictures: Callable[..., Path]) -> None:
     folder = pictures("Trip")
-    embark.evaluate([tiny, "embark/random"], embark.folder_task(folder), show_progress=False)
+    embark.evaluate([tiny, "embark/random"], two_tasks(folder), show_progress=False)
     table = next(folder.glob("*.csv"))
     table.write_text("\n".join(table.read_text().splitlines()[:-1]))
-    embark.evaluate(tiny, embark.folder_task(folder), show_progress=False)
+    embark.evaluate(tiny, two_tasks(folder), show_progress=False)
     assert list(embark.show("TripRetrieval")["results"]) == [tiny.card.name]
 
 
 def test_an_own_task_from_its_results_alone(tiny: embark.Encoder, pictures: Callable[..., Path]) -> None:
     folder = pictures("Holiday")
-    embark.evaluate(tiny, embark.folder_task(folder), show_progress=False)
+    embark.evaluate(tiny, two_tasks(folder), show_progress=False)
     facts = show("HolidayZeroShot")
     assert facts["results"] == {"test/tiny": "100.0"}
     assert facts["sample"]["item"] == "red.png: [image of 4 × 4, PNG]"

@@ -25,6 +25,7 @@ from embark.cli import app
 from embark.models import LOADERS, MODELS
 from embark.tasks import BENCHMARKS
 from embark.types import EmbarkError
+from folders import two_tasks
 
 MIEB = "MIEB(Multilingual)"
 WITH_TABLES = [b.name for b in BENCHMARKS.values() if published.results(b.name)]
@@ -241,7 +242,7 @@ def test_yours_stand_beside_the_published(tiny: embark.Encoder, pocket_home: obj
 
 def test_own_tasks_are_ranked_without_their_folder(tiny: embark.Encoder, pictures: Pictures) -> None:
     folder = pictures("Holiday")
-    embark.evaluate([tiny, "embark/random"], embark.folder_task(folder), show_progress=False)
+    embark.evaluate([tiny, "embark/random"], two_tasks(folder), show_progress=False)
     shutil.rmtree(folder)
     board = leaderboard(tasks="Holiday*")
     assert [entry.model.model for entry in board.entries] == ["test/tiny", "embark/random"]

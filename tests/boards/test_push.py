@@ -23,6 +23,7 @@ from embark.cli import app
 from embark.results import META, Results
 from embark.results.schema import result_bytes
 from embark.types import EmbarkError
+from folders import two_tasks
 from local_server import LocalServer, QuietHandler
 
 TOKEN = "hf_" + "a1B2c3D4" * 4
@@ -168,7 +169,7 @@ def test_a_hub_that_is_not_there_is_told_of(hub: UploadHub, monkeypatch: pytest.
 
 
 def test_own_data_goes_only_by_name(hub: UploadHub, pictures: Callable[..., Path], tiny: embark.Encoder) -> None:
-    tasks = embark.folder_task(pictures("Private"))
+    tasks = two_tasks(pictures("Private"))
     embark.evaluate(tiny, [*tasks, "PocketClockReading"], show_progress=False)
     shown = embark.push("test/tiny", "me/scores")
     assert [name for name in shown.files if "Private" in name] == []

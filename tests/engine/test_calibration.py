@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embark.data import items
+from embark import items
 from embark.engine.calibration import calibrate
 from embark.engine.local import embed
 from embark.protocol import vector_space

@@ -15,14 +15,14 @@ import pytest
 from PIL import ExifTags, Image
 
 from device_pictures import StandIn, damaged, jpeg, means
-from embark.data import items, lazy_media
-from embark.data.items import Items, as_keys
-from embark.data.lazy_items import MediaItems, Numbered
-from embark.data.lazy_media import ParquetColumn
-from embark.data.media import UnreadableMedia
-from embark.engine import preparing
-from embark.engine.preparing import byte_size, prepare, prepare_files, prepare_named
-from embark.engine.preparing_processes import Preparer
+from embark import items
+from embark.engine.workers import preparing
+from embark.engine.workers.preparing import byte_size, prepare, prepare_files, prepare_named
+from embark.engine.workers.preparing_processes import Preparer
+from embark.items import Items, as_keys, lazy_media
+from embark.items.decoding import UnreadableMedia
+from embark.items.lazy_items import MediaItems, Numbered
+from embark.items.lazy_media import ParquetColumn
 from embark.models.encoder import Encoder, cuda_pixels
 from embark.planning import Need, Needs, plan, task_demand
 from embark.store import Store

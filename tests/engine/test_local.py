@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from embark.data import items
-from embark.data.items import as_keys
+from embark import items
 from embark.engine import local
-from embark.engine.batches import FIRST_BATCH, LARGEST_BATCH, BatchSize, by_kind
-from embark.engine.preparing import MOST_BYTES, byte_size
+from embark.engine.batching.batches import FIRST_BATCH, LARGEST_BATCH, BatchSize, by_kind
+from embark.engine.workers.preparing import MOST_BYTES, byte_size
+from embark.items import as_keys
 from embark.models.encoder import Capabilities, UnreadableRows
 from embark.store import Store
 from embark.types import Array, Audio, Content, EmbarkError

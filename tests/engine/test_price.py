@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from embark.data import items
+from embark import items
 from embark.engine.price import SAMPLE, bills, total
 from embark.models.encoder import Bill, Capabilities, Encoder
 from embark.planning import Need

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from data.conftest import read
+from readers.conftest import read
 
 __all__ = ["read"]

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 from huggingface_hub import hf_hub_download
 
-from embark.data import fetch
+from embark import hub as embark_hub
 from embark.file_hashes import file_hashes
+from embark.hub.cache import DATASETS, snapshot
+from embark.hub.listing import RemoteFile
 from embark.types import EmbarkError
 from hub import FakeHub, client
 
@@ -57,13 +59,13 @@ def test_what_is_as_it_was_verified_is_not_read_again(
         out.write("\n0123 half a li")  # a process died
     file_hashes.cache_clear()
     checksums: list[Path] = []
-    checksum = fetch._checksum
+    checksum = embark_hub.checksum_of
 
-    def count(path: Path, file: fetch.RemoteFile) -> str:
+    def count(path: Path, file: RemoteFile) -> str:
         checksums.append(path)
         return checksum(path, file)
 
-    monkeypatch.setattr(fetch, "_checksum", count)
+    monkeypatch.setattr(embark_hub, "checksum_of", count)
     assert client().get(ID, sha, "table.bin") == path
     assert checksums == []
     os.utime(path)
@@ -79,18 +81,18 @@ def test_what_is_as_it_was_verified_is_not_read_again(
 
 KILLED = f"""
 import os, signal
-from embark.data import fetch
+from embark import hub as embark_hub
 from embark.settings import load_settings
 
-fetch._checksum = lambda path, file: os.kill(os.getpid(), signal.SIGKILL)
-fetch.Hub(load_settings()).get("{ID}", "main", "table.bin")
+embark_hub.checksum_of = lambda path, file: os.kill(os.getpid(), signal.SIGKILL)
+embark_hub.Hub(load_settings()).get("{ID}", "main", "table.bin")
 """
 
 
 def test_a_kill_between_download_and_verification_leaves_nothing_unverified(hub: FakeHub, sha: str) -> None:
     hub.corrupt = 1
-    environment = {**os.environ, "HF_HOME": str(Path(fetch._snapshot(ID, sha)).parents[3])}
+    environment = {**os.environ, "HF_HOME": str(snapshot(DATASETS, ID, sha).parents[3])}
     child = subprocess.run([sys.executable, "-c", KILLED], env=environment, timeout=60)
     assert child.returncode == -signal.SIGKILL
-    assert fetch._snapshot(ID, sha).joinpath("table.bin").read_bytes() != DATA
+    assert snapshot(DATASETS, ID, sha).joinpath("table.bin").read_bytes() != DATA
     assert client().get(ID, sha, "table.bin").read_bytes() == DATA

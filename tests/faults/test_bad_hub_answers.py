@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from huggingface_hub import HfApi, constants, hf_hub_download
 
-from embark import http
-from embark.data import fetch, readers
-from embark.data.layout import NoFiles
+from embark import http, readers
+from embark import hub as embark_hub
 from embark.file_hashes import file_hashes
+from embark.hub.listing import load_listing
+from embark.readers.layout import NoFiles
 from embark.types import EmbarkError, Source, Task
 from hub import FakeHub, Handler, client, parquet
 
@@ -98,7 +99,7 @@ def test_a_commit_that_is_no_hash_is_refused_and_not_kept(lying: LyingHub, answe
 def test_a_kept_list_that_is_damaged_is_asked_for_again(hub: FakeHub, elsewhere: Path, damage: str) -> None:
     sha = hub.add(ID, FILES)
     client().files(ID, sha)
-    fetch._load_listing.cache_clear()  # as in a new process
+    load_listing.cache_clear()  # as in a new process
     (elsewhere / "home" / "hub" / "org__data" / f"{sha}.json").write_text(damage)
     with pytest.raises(EmbarkError, match="Offline, and the list of files of dataset org/data"):
         client(offline=True).files(ID, sha)
@@ -108,7 +109,7 @@ def test_a_kept_list_that_is_damaged_is_asked_for_again(hub: FakeHub, elsewhere:
 def test_a_kept_list_that_can_be_read_and_is_damaged_is_asked_for_again(hub: FakeHub, elsewhere: Path) -> None:
     sha = hub.add(ID, FILES)
     client().files(ID, sha)
-    fetch._load_listing.cache_clear()
+    load_listing.cache_clear()
     kept = elsewhere / "home" / "hub" / "org__data" / f"{sha}.json"
     kept.write_text(kept.read_text().replace("x.txt", "z.txt"))
     assert client().get(ID, sha, "x.txt").read_bytes() == b"x"
@@ -168,15 +169,15 @@ def test_an_endless_list_ends(lying: LyingHub, monkeypatch: pytest.MonkeyPatch) 
         )
 
     monkeypatch.setattr(Handler, "do_GET", endless)
-    monkeypatch.setattr(fetch, "LISTING_FILES", 1000)
+    monkeypatch.setattr(embark_hub, "LISTING_FILES", 1000)
     with pytest.raises(EmbarkError, match=r"does not end \(after 11 pages and 1,100 files\)"):
         client().files(ID, SHA)
-    monkeypatch.setattr(fetch, "LISTING_FILES", 10**9)
-    monkeypatch.setattr(fetch, "LISTING_PAGES", 5)
+    monkeypatch.setattr(embark_hub, "LISTING_FILES", 10**9)
+    monkeypatch.setattr(embark_hub, "LISTING_PAGES", 5)
     with pytest.raises(EmbarkError, match=r"does not end \(after 5 pages"):
         client().files(ID, SHA)
-    monkeypatch.setattr(fetch, "LISTING_PAGES", 10**9)
-    monkeypatch.setattr(fetch, "LISTING_BYTES", 100_000)
+    monkeypatch.setattr(embark_hub, "LISTING_PAGES", 10**9)
+    monkeypatch.setattr(embark_hub, "LISTING_BYTES", 100_000)
     with pytest.raises(EmbarkError, match="does not end"):
         client().files(ID, SHA)
     assert next(count) < 100
@@ -191,7 +192,7 @@ def test_a_page_that_links_to_itself_ends(lying: LyingHub) -> None:
 
 
 def test_an_answer_is_read_up_to_a_limit(lying: LyingHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetch, "ANSWER_BYTES", 100_000)
+    monkeypatch.setattr(embark_hub, "ANSWER_BYTES", 100_000)
     lying.lies = {"/tree/": ({}, b"[" + b" " * 1_000_000 + b"]")}
     with pytest.raises(EmbarkError, match="answers with more than 100,000 bytes"):
         client().files(ID, SHA)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from embark.data import limits, media
+from embark.items import decoding, limits
 from embark.types import EmbarkError, Media
 from hub import zipped
 
@@ -24,9 +24,9 @@ GIGABYTE = 1 << 30
 OPEN = """
 import resource, sys
 from pathlib import Path
-from embark.data import media
-from embark.data.formats import open_table_file
-from embark.data.rows import Archive, _unpack, COMPRESSED
+from embark.items import decoding
+from embark.readers.formats import open_table_file
+from embark.readers.rows import Archive, _unpack, COMPRESSED
 from embark.types import EmbarkError, Media
 
 path = Path(sys.argv[1])
@@ -34,7 +34,7 @@ import pyarrow.parquet, soundfile
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
 try:
     if path.suffix == ".flac":
-        media.decode([Media("audio", (path.read_bytes(),))], 8, 16_000)
+        decoding.decode([Media("audio", (path.read_bytes(),))], 8, 16_000)
     elif path.suffix == ".zip":
         Archive(path, path.parent).read("x")
     elif path.suffix == ".tgz":
@@ -141,8 +141,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small")
 def test_limits_hold_for_every_kind(tmp_path: Path) -> None:
-    from embark.data.formats import open_table_file
-    from embark.data.rows import COMPRESSED, Archive, _unpack
+    from embark.readers.formats import open_table_file
+    from embark.readers.rows import COMPRESSED, Archive, _unpack
 
     text = b'{"text": "a"}\n' * 1_000_000
     (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(text))
@@ -174,8 +174,8 @@ def test_sounds_and_films_beyond_the_limits_are_unreadable() -> None:
     av = pytest.importorskip("av")
     sound = io.BytesIO()
     soundfile.write(sound, np.zeros((60_000, 2), np.int16), 16_000, format="FLAC")  # a quarter of a megabyte is allowed
-    with pytest.raises(media.UnreadableMedia, match=r"a sound of 60,000 samples in 2 channels .*\(EMBARK_ITEM_MEMORY"):
-        media.decode([Media("audio", (sound.getvalue(),))], 8, 16_000)
+    with pytest.raises(decoding.UnreadableMedia, match=r"a sound of 60,000 samples in 2 .*\(EMBARK_ITEM_MEMORY"):
+        decoding.decode([Media("audio", (sound.getvalue(),))], 8, 16_000)
     film = io.BytesIO()
     with av.open(film, "w", format="mp4") as container:
         stream = container.add_stream("mpeg4", rate=25)
@@ -183,8 +183,8 @@ def test_sounds_and_films_beyond_the_limits_are_unreadable() -> None:
         frame = av.VideoFrame.from_ndarray(np.zeros((64, 64, 3), np.uint8))
         container.mux(stream.encode(frame))
         container.mux(stream.encode())
-    with pytest.raises(media.UnreadableMedia, match="a frame of 64 x 64"):
-        media.decode([Media("video", (film.getvalue(),))], 8, 16_000)
+    with pytest.raises(decoding.UnreadableMedia, match="a frame of 64 x 64"):
+        decoding.decode([Media("video", (film.getvalue(),))], 8, 16_000)
 
 
 def test_ordinary_files_are_far_below_the_limits() -> None:

@@ -15,6 +15,7 @@ import embark
 from embark.results import TaskResult
 from embark.run import Run
 from embark.types import Array
+from folders import two_tasks
 
 Damage = Callable[[Path], object]
 
@@ -57,7 +58,7 @@ FEWER_ROWS: Damage = lambda path: pq.write_table(pq.read_table(path)[:2], path) 
 @pytest.fixture
 def run(tiny: embark.Encoder, pictures: Any) -> Callable[..., Run]:
     """Runs the same two tasks again."""
-    tasks = embark.folder_task(pictures())
+    tasks = two_tasks(pictures())
     return lambda encoder=tiny: embark.evaluate(encoder, tasks, show_progress=False)
 
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 import embark
-from embark import folder_task
-from embark.data.fetch import _load_listing
+from embark.hub.listing import load_listing
 from embark.registries import EVALUATORS
 from embark.run import NothingScored, Run, evaluate
 from embark.settings import load_settings
 from embark.types import Source, Task
+from folders import two_tasks
 from hub import FakeHub, parquet
 
 Pictures = Callable[..., Path]
@@ -62,7 +62,7 @@ def test_a_bad_value_and_a_truncated_listing_cost_their_tasks(hub: FakeHub, tiny
     embark.fetch([truncated], show_progress=False)
     [listing] = (load_settings().home / "hub" / "org__truncated").glob(f"{truncated.source.revision}.json")
     listing.write_bytes(listing.read_bytes()[:50])
-    _load_listing.cache_clear()  # as in another process
+    load_listing.cache_clear()  # as in another process
     run = evaluate(tiny, [*tasks, truncated])
     scored, failed = outcome(run)
     assert scored == ["Good", "Truncated"]  # which was listed again
@@ -71,7 +71,7 @@ def test_a_bad_value_and_a_truncated_listing_cost_their_tasks(hub: FakeHub, tiny
 
 
 def test_a_bug_in_one_model_costs_that_model_and_is_logged(tiny: embark.Encoder, pictures: Pictures) -> None:
-    run = evaluate([Failing(tiny), tiny], folder_task(pictures()))
+    run = evaluate([Failing(tiny), tiny], two_tasks(pictures()))
     assert outcome(run) == (["PagesRetrieval", "PagesZeroShot"], ["PagesRetrieval", "PagesZeroShot"])
     assert {result.model for result in run.results} == {"test/tiny"}
     [log] = (load_settings().home / "logs").iterdir()
@@ -81,7 +81,7 @@ def test_a_bug_in_one_model_costs_that_model_and_is_logged(tiny: embark.Encoder,
 
 
 def test_a_run_without_failures_writes_no_log(tiny: embark.Encoder, pictures: Pictures) -> None:
-    evaluate(tiny, folder_task(pictures()))
+    evaluate(tiny, two_tasks(pictures()))
     assert not (load_settings().home / "logs").exists()
 
 
@@ -90,7 +90,7 @@ def test_a_bug_in_an_evaluator_costs_the_task(
 ) -> None:
     bug = replace(EVALUATORS["retrieval"], name="bug", evaluate=lambda truth, vectors, params: truth.no_such_field)
     monkeypatch.setattr(EVALUATORS, "own", {**EVALUATORS.own, "bug": bug})
-    retrieval, zeroshot = folder_task(pictures())
+    retrieval, zeroshot = two_tasks(pictures())
     run = evaluate(tiny, [replace(retrieval, evaluator="bug"), zeroshot])
     assert outcome(run) == (["PagesZeroShot"], ["PagesRetrieval"])
     assert "AttributeError: 'Qrels' object has no attribute 'no_such_field'" in run.skipped[0].why
@@ -113,7 +113,7 @@ def test_a_model_that_cannot_be_loaded_costs_that_model(tmp_path: Path) -> None:
 
 def test_nothing_scored_is_an_error(tiny: embark.Encoder, pictures: Pictures) -> None:
     with pytest.raises(NothingScored, match="PagesRetrieval, PagesZeroShot for test/failing: RuntimeError") as raised:
-        evaluate(Failing(tiny), folder_task(pictures()))
+        evaluate(Failing(tiny), two_tasks(pictures()))
     assert [skip.kind for skip in raised.value.run.skipped] == ["failed", "failed"]
 
 
@@ -123,7 +123,7 @@ def test_an_interrupt_is_not_contained(tiny: embark.Encoder, pictures: Pictures)
 
     tiny.embed = interrupt  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
-        evaluate(tiny, folder_task(pictures()))
+        evaluate(tiny, two_tasks(pictures()))
 
 
 def test_plans_and_fetching_contain_failures_too(
@@ -138,7 +138,7 @@ def test_plans_and_fetching_contain_failures_too(
 
 
 def test_ranked_lists_contain_failures_too(tiny: embark.Encoder, pictures: Pictures) -> None:
-    retrieval, _ = folder_task(pictures())
+    retrieval, _ = two_tasks(pictures())
     rankings = embark.rank([Failing(tiny), tiny], [retrieval], show_progress=False)
     assert next(rankings).model == "test/tiny"
     with pytest.raises(embark.EmbarkError, match=r"ranked\.\nPagesRetrieval for test/failing: RuntimeError"):

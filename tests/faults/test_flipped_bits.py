@@ -15,6 +15,7 @@ import embark
 from cases import slow
 from embark.settings import load_settings
 from embark.store import Space
+from folders import two_tasks
 from segments import flip
 
 TASK = "PocketFlagZeroShot"
@@ -75,7 +76,7 @@ def test_one_flipped_bit_costs_one_vector(scored: tuple[embark.Run, embark.Setti
 
 
 def test_ranked_lists_embed_damaged_vectors_again(tiny: embark.Encoder, pictures: Callable[..., Path]) -> None:
-    retrieval, _ = embark.folder_task(pictures())
+    retrieval, _ = two_tasks(pictures())
     (whole,) = embark.rank(tiny, [retrieval], show_progress=False)
     paths = list(load_settings().store.rglob("*.vectors"))
     for path in paths:
@@ -87,7 +88,7 @@ def test_ranked_lists_embed_damaged_vectors_again(tiny: embark.Encoder, pictures
 
 def test_damage_that_another_task_has_found_is_mended_for_all(tiny: embark.Encoder, pictures: Any) -> None:
     """The first task finds the damage; for the others, which need the same vectors, they are then absent."""
-    tasks = [*embark.folder_task(pictures("Pages")), *embark.folder_task(pictures("Copies"))]
+    tasks = [*two_tasks(pictures("Pages")), *two_tasks(pictures("Copies"))]
     settings = replace(load_settings(), workers=1)  # one after the other
     before = embark.evaluate(tiny, tasks, settings=settings, show_progress=False)
     for path in settings.store.glob("*/*.vectors"):

@@ -7,7 +7,7 @@ import resource
 
 import pytest
 
-from embark.data import fetch
+from embark.hub.listing import listing_checksum, load_listing
 from embark.types import EmbarkError
 from hub import FakeHub, client
 
@@ -23,14 +23,14 @@ def test_a_download_that_does_not_fit_names_what_it_needs(
     kept = listing.read_text()
     rows = json.loads(kept)["files"]
     rows[0]["size"] = 1 << 49
-    listing.write_text(json.dumps({"files": rows, "checksum": fetch._listing_checksum(rows)}))
-    fetch._load_listing.cache_clear()
+    listing.write_text(json.dumps({"files": rows, "checksum": listing_checksum(rows)}))
+    load_listing.cache_clear()
     with pytest.raises(EmbarkError, match=rf"The disk is full: .* needs {(1 << 49):,} bytes, [\d,]+ are free\. Make"):
         client().get(ID, sha, "a.bin")
     assert not hub.asked("/resolve/")
     assert client().get(ID, sha, "b.bin").read_bytes() == b"b"
     listing.write_text(kept)
-    fetch._load_listing.cache_clear()
+    load_listing.cache_clear()
     assert client().get(ID, sha, "a.bin").read_bytes() == b"a" * 1000
 
 

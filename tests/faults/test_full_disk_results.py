@@ -14,6 +14,7 @@ import embark
 from embark.results import Results
 from embark.run import NothingScored
 from embark.settings import load_settings
+from folders import two_tasks
 
 
 @contextmanager
@@ -30,7 +31,7 @@ def room(size: int) -> Iterator[None]:
 def test_a_full_disk_names_what_results_need_and_the_run_resumes(
     tiny: embark.Encoder, pictures: Any, tmp_path: Path
 ) -> None:
-    tasks = embark.folder_task(pictures())
+    tasks = two_tasks(pictures())
     whole = embark.evaluate(tiny, tasks, show_progress=False)
     smallest = min(result.path.stat().st_size for result in whole.results if result.path)
     for size in (100, smallest - 100):  # nothing fits, or all but the scores

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embark.data.consistency import problems
+from embark.items.consistency import problems
 from embark.types import Classes, Dataset, EmbarkError, Gold, Groups, Qrels, Side, Truth
 from tables import Make
 

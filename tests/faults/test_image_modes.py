@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from embark.data import media
+from embark.items import decoding
 from embark.types import Media
 
 
@@ -59,15 +59,15 @@ MODES = {
 @pytest.mark.parametrize("mode", MODES)
 def test_pictures_of_every_mode_become_rgb(mode: str) -> None:
     data, color = MODES[mode]
-    image = media.open_image(data)
+    image = decoding.open_image(data)
     assert image.mode == ("RGBA" if len(color) == 4 else "RGB")
     pixel = image.getpixel((0, 0))
     assert isinstance(pixel, tuple)
     assert max(abs(a - b) for a, b in zip(pixel, color, strict=True)) <= (2 if mode in ("LAB", "CMYK, JPEG") else 0)
-    assert media.on_white(image).mode == "RGB"
+    assert decoding.on_white(image).mode == "RGB"
 
 
 @pytest.mark.parametrize("mode", ["I", "F"])
 def test_pictures_without_a_fixed_range_are_unreadable(mode: str) -> None:
-    with pytest.raises(media.UnreadableMedia):
-        media.decode([Media("image", (stored(Image.new(mode, (2, 2)), "TIFF"),))], 8, 16_000)
+    with pytest.raises(decoding.UnreadableMedia):
+        decoding.decode([Media("image", (stored(Image.new(mode, (2, 2)), "TIFF"),))], 8, 16_000)

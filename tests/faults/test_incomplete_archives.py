@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 import embark
-from embark import evaluate, folder_task
-from embark.data.formats import open_table_file
-from embark.data.rows import Archive
+from embark import evaluate
+from embark.readers.formats import open_table_file
+from embark.readers.rows import Archive
 from embark.types import EmbarkError
+from folders import two_tasks
 from hub import parquet, tar, zipped
 from tables import Make
 
@@ -81,5 +82,5 @@ def test_what_nothing_tells_is_counted_beside_the_score(tiny: embark.Encoder, pi
     for rows in (3, 2):
         table = (folder / "metadata.csv").read_text().splitlines(keepends=True)
         (folder / "metadata.csv").write_text("".join(table[: rows + 1]))
-        run = evaluate(tiny, folder_task(folder))
+        run = evaluate(tiny, two_tasks(folder))
         assert [note for note in run.notes if f"Retrieval has {2 * rows} items" in note]

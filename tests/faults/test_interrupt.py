@@ -30,8 +30,8 @@ from pathlib import Path
 import numpy as np
 import embark, worker_functions
 from embark import evaluators
-from embark.data import readers
-from embark.engine import preparing_processes
+from embark import readers
+from embark.engine.workers import preparing_processes
 from embark.interrupts import end_soon
 from embark.models.encoder import Tower, Towers, image_towers
 
@@ -66,7 +66,8 @@ pixels = hang if stage == "threads" else worker_functions.pixels
 card = embark.ModelCard("test/slow", "1", "functions", ("text", "image", "video"), dim=3, stored="float32")
 encoder = Slow(card, {"text": Tower(words), **image_towers(means, pixels)})
 with end_soon("interrupted; kept"):
-    embark.evaluate(encoder, embark.folder_task(Path(folder, "pictures")), batch_size=4, show_progress=False,
+    tasks = embark.folder_task(Path(folder, "pictures"), kinds=["retrieval", "zeroshot"])
+    embark.evaluate(encoder, tasks, batch_size=4, show_progress=False,
                     settings=embark.load_settings(Path(folder, "home"), Path(folder, "results"), workers=2))
 """
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import embark
-from embark import folder_task
 from embark.run import evaluate
+from folders import two_tasks
 
 Pictures = Callable[..., Path]
 TABLE = "file,caption,label\nred.png,no page,red\ngreen.png,a green page,green\nblue.png,a blue page,blue\n"
@@ -29,7 +29,7 @@ def test_an_invalid_vector_costs_only_the_tasks_that_need_it(
         return vectors
 
     tiny.embed = embed  # type: ignore[method-assign]
-    run = evaluate(tiny, folder_task(pictures("Bad", TABLE)) + folder_task(pictures("Good")), batch_size=2)
+    run = evaluate(tiny, two_tasks(pictures("Bad", TABLE)) + two_tasks(pictures("Good")), batch_size=2)
     assert [result.task for result in run.results] == ["BadZeroShot", "GoodRetrieval", "GoodZeroShot"]
     assert [(skip.task, skip.kind) for skip in run.skipped] == [("BadRetrieval", "failed")]
     assert "vectors for BadRetrieval query 'no page'" in run.skipped[0].why
@@ -46,6 +46,6 @@ def test_a_model_that_fails_on_an_item_costs_only_the_tasks_that_need_it(
         return forward(batch)
 
     tiny.embed = embed  # type: ignore[method-assign]
-    run = evaluate(tiny, folder_task(pictures("Bad", TABLE)) + folder_task(pictures("Good")), batch_size=2)
+    run = evaluate(tiny, two_tasks(pictures("Bad", TABLE)) + two_tasks(pictures("Good")), batch_size=2)
     assert [result.task for result in run.results] == ["BadZeroShot", "GoodRetrieval", "GoodZeroShot"]
     assert [(skip.task, skip.kind) for skip in run.skipped] == [("BadRetrieval", "failed")]

@@ -17,8 +17,8 @@ from PIL import Image
 
 import embark
 from cases import slow
-from embark import folder_task
-from embark.data import items, limits, media
+from embark import folder_task, items
+from embark.items import decoding, limits
 from embark.models.encoder import Capabilities
 from embark.run import evaluate
 from embark.settings import item_limits
@@ -33,7 +33,7 @@ DECODE = """
 import resource, sys
 from pathlib import Path
 import av, soundfile, soxr
-from embark.data import media
+from embark.items import decoding
 from embark.types import Media
 
 def peak():
@@ -42,9 +42,9 @@ def peak():
 before = peak()
 chunks = tuple(Path(path).read_bytes() for path in sys.argv[3:])
 try:
-    media.decode([Media(sys.argv[1], chunks)], int(sys.argv[2]), 16_000)
+    decoding.decode([Media(sys.argv[1], chunks)], int(sys.argv[2]), 16_000)
     print("decoded:", end=" ")
-except media.UnreadableMedia as error:
+except decoding.UnreadableMedia as error:
     print("refused:", error, end=" ")
 print(peak() - before)
 """
@@ -147,8 +147,8 @@ def test_frames_as_pictures_share_one_budget(tmp_path: Path, monkeypatch: pytest
 
 def allowed(*parts: Part) -> bool:
     try:
-        media.decode(parts, 8, 16_000)
-    except media.UnreadableMedia as error:
+        decoding.decode(parts, 8, 16_000)
+    except decoding.UnreadableMedia as error:
         return "EMBARK_ITEM_MEMORY" not in str(error)
     return True
 

@@ -1,4 +1,4 @@
-"""A GPU that is lost, a copy that hangs: the others take their work. On a cluster: engine/test_ray_faults.py."""
+"""A GPU that is lost, a copy that hangs: the others take their work. On a cluster: engine/ray/test_faults.py."""
 
 from __future__ import annotations
 

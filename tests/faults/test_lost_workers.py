@@ -18,14 +18,14 @@ from PIL import Image
 import embark
 import worker_functions
 from cases import slow
-from embark import folder_task
-from embark.engine import preparing_processes
+from embark.engine.workers import preparing_processes
 from embark.models.encoder import Tower, Towers, image_towers
 from embark.models.loading import Loading
 from embark.models.parallel import Devices
 from embark.processes import NoWorkers, Workers
 from embark.run import evaluate
 from embark.types import Array, Content, ModelCard
+from folders import two_tasks
 from worker_functions import COLOURS, DEATHS, LOADER, STALLS
 
 Pictures = Callable[..., Path]
@@ -60,7 +60,7 @@ def with_picture(folder: Path, color: tuple[int, int, int]) -> Path:
 
 @pytest.mark.parametrize("name", ["SIGKILL", *slow("SIGSEGV", "SIGILL")])
 def test_a_picture_that_kills_its_process_is_named(name: str, pictures: Pictures) -> None:
-    tasks = folder_task(with_picture(pictures(), DEATHS[name]))
+    tasks = two_tasks(with_picture(pictures(), DEATHS[name]))
     run = evaluate(encoder(), [replace(task, unreadable="skip") for task in tasks], show_progress=False)
     assert {skip.why for skip in run.skipped} == set()
     skipped = [warning for result in run.results for record in result.records for warning in record.warnings]
@@ -68,7 +68,7 @@ def test_a_picture_that_kills_its_process_is_named(name: str, pictures: Pictures
 
 
 def test_a_picture_that_stalls_is_named(pictures: Pictures) -> None:
-    tasks = folder_task(with_picture(pictures(), STALLS))
+    tasks = two_tasks(with_picture(pictures(), STALLS))
     start = time.monotonic()
     with pytest.raises(embark.EmbarkError, match=r"1 unreadable items: .*'red\.png'"):
         evaluate(encoder(), tasks, show_progress=False)

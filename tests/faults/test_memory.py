@@ -10,8 +10,8 @@ from typing import Any
 from PIL import Image
 
 import embark
-from embark import folder_task
 from embark.run import evaluate
+from folders import two_tasks
 
 Pictures = Callable[..., Path]
 
@@ -29,7 +29,7 @@ def limited(encoder: embark.Encoder, fits: Callable[[Any], bool]) -> None:
 
 
 def test_a_batch_that_does_not_fit_is_halved_and_recorded(tiny: embark.Encoder, pictures: Pictures) -> None:
-    whole = evaluate(tiny, folder_task(pictures()), settings=embark.load_settings(results="other", home="other-home"))
+    whole = evaluate(tiny, two_tasks(pictures()), settings=embark.load_settings(results="other", home="other-home"))
     limited(tiny, lambda batch: len(batch) <= 1)
     run = evaluate(tiny, whole.tasks)
     assert [result.score for result in run.results] == [result.score for result in whole.results]
@@ -43,7 +43,7 @@ def test_an_item_that_never_fits_costs_only_the_tasks_that_need_it(
     large, good = pictures("Large"), pictures("Good")
     Image.new("RGB", (64, 64), (255, 0, 0)).save(large / "red.png")
     limited(tiny, lambda batch: all(getattr(value, "width", 0) < 64 for parts in batch for _, value in parts))
-    tasks = [replace(task, unreadable="skip") for task in folder_task(large)] + folder_task(good)
+    tasks = [replace(task, unreadable="skip") for task in two_tasks(large)] + two_tasks(good)
     run = evaluate(tiny, tasks)
     assert [result.task for result in run.results] == ["GoodRetrieval", "GoodZeroShot"]
     assert {skip.task for skip in run.skipped} == {"LargeRetrieval", "LargeZeroShot"}

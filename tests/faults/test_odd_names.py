@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import embark
 from embark.paths import component, original, place
+from folders import two_tasks
 
 NAMES = [
     "..", ".", "", "a\0b", "CON", "con", "aux.txt", "a.", "a ", "x" * 300, "x" * 301, "ä" * 150, "a/b", "a__b", "a_/b",
@@ -63,7 +64,7 @@ def test_results_of_alike_models_lie_apart(
     folder = pictures()  # type: ignore[operator]
     for name in (first, second):
         tiny.card = replace(tiny.card, name=name)
-        embark.evaluate(tiny, embark.folder_task(folder), show_progress=False)
+        embark.evaluate(tiny, two_tasks(folder), show_progress=False)
     folders = [path.name for path in (elsewhere / "results").iterdir()]
     assert len({name.casefold() for name in folders}) == 2
 
@@ -71,7 +72,7 @@ def test_results_of_alike_models_lie_apart(
 def test_tasks_of_alike_names_lie_apart(elsewhere: Path, tiny: embark.Encoder, pictures: object) -> None:
     folder = pictures()  # type: ignore[operator]
     names = ["..", "a/b", "a__b", "A/b", "CON", "n\0l", "x" * 300]
-    rows = [replace(embark.folder_task(folder)[0], name=name) for name in names]
+    rows = [replace(two_tasks(folder)[0], name=name) for name in names]
     run = embark.evaluate(tiny, rows, show_progress=False)
     assert not run.skipped
     files = [path for path in (elsewhere / "results").rglob("*.json") if path.name != "model_meta.json"]

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import embark
-from embark import folder_task
-from embark.engine import self_check
+from embark.engine.batching import self_check
 from embark.models.encoder import Bill, Capabilities
 from embark.run import NothingScored, evaluate
 from embark.settings import load_settings
+from folders import two_tasks
 
 Pictures = Callable[..., Path]
 
@@ -54,7 +54,7 @@ TABLE = "file,caption,label\nred.png,a red,red\ngreen.png,a page that is green,g
 def test_a_shuffled_order_stops_the_model(tiny: embark.Encoder, pictures: Pictures, shuffle: str) -> None:
     sound = replace(tiny, card=replace(tiny.card, name="test/sound"))  # type: ignore[type-var]
     spoilt(tiny, SHUFFLES[shuffle])
-    run = evaluate([tiny, sound], folder_task(pictures("Pages", TABLE)))
+    run = evaluate([tiny, sound], two_tasks(pictures("Pages", TABLE)))
     assert {result.model for result in run.results} == {"test/sound"}
     [why] = {skip.why for skip in run.skipped}
     assert why == (
@@ -65,7 +65,7 @@ def test_a_shuffled_order_stops_the_model(tiny: embark.Encoder, pictures: Pictur
 
 def test_vectors_that_depend_on_their_batch_are_recorded(tiny: embark.Encoder, pictures: Pictures) -> None:
     spoilt(tiny, lambda vectors, batch: vectors + 0.02 * len(batch) * np.array([[0.1, 0, 0]]))
-    run = evaluate(tiny, folder_task(pictures()))
+    run = evaluate(tiny, two_tasks(pictures()))
     assert len(run.results) == 2
     assert any("vectors depend on their batch" in warning for warning in run.results[0].warnings)
 
@@ -74,7 +74,7 @@ def test_the_self_check_is_cheap_and_its_vectors_are_stored(
     tiny: embark.Encoder, pictures: Pictures
 ) -> None:
     batches = spoilt(tiny, lambda vectors, batch: vectors)
-    run = evaluate(tiny, folder_task(pictures()))
+    run = evaluate(tiny, two_tasks(pictures()))
     assert sum(batches) - run.embedded <= 2 * self_check.CHECKED  # of texts, of pictures
     assert not run.results[0].warnings
     assert evaluate(tiny, run.tasks, rescore=True).embedded == 0
@@ -83,7 +83,7 @@ def test_the_self_check_is_cheap_and_its_vectors_are_stored(
 def test_a_model_that_costs_money_is_not_asked_twice(tiny: embark.Encoder, pictures: Pictures) -> None:
     batches = spoilt(tiny, lambda vectors, batch: vectors)
     tiny.capabilities = Capabilities(bill=lambda prepared: Bill(1.0, None))
-    run = evaluate(tiny, folder_task(pictures()))
+    run = evaluate(tiny, two_tasks(pictures()))
     assert sum(batches) == run.embedded == 9
 
 
@@ -101,5 +101,5 @@ def test_wrong_rows_dimension_and_dtype_are_errors(
     tiny.card = replace(tiny.card, dim=3)
     spoilt(tiny, change)
     with pytest.raises(NothingScored, match=words):
-        evaluate(tiny, folder_task(pictures()))
+        evaluate(tiny, two_tasks(pictures()))
     assert not list(load_settings().results.glob("*/*/*.json"))

@@ -13,14 +13,15 @@ import pytest
 from PIL import Image
 
 import embark
-from embark.data import readers
-from embark.data.fetch import Hub
-from embark.data.readers._mmeb import ArchiveFolder
-from embark.data.rows import Archive
-from embark.models.hub import fetch_checkpoint
+from embark import readers
+from embark.hub import Hub
+from embark.models.checkpoints import fetch_checkpoint
 from embark.paths import Outside, inside
+from embark.readers._mmeb import ArchiveFolder
+from embark.readers.rows import Archive
 from embark.settings import load_settings
 from embark.types import EmbarkError, ModelCard
+from folders import two_tasks
 from hub import FakeHub, client
 from local_server import LocalServer, QuietHandler
 
@@ -67,7 +68,7 @@ def test_the_commit_of_a_model_must_be_one(elsewhere: Path, monkeypatch: pytest.
     try:
         settings = load_settings(endpoint=server.endpoint)
         card = ModelCard("me/model", "main", "text", ("text",), source="me/model")
-        with pytest.raises(EmbarkError, match=r"names the commit '../../../x'"):
+        with pytest.raises(EmbarkError, match=r"its commit at revision main is '../../../x', not a hash"):
             fetch_checkpoint(card, embark.Loading(settings=settings))
     finally:
         server.close()
@@ -124,8 +125,8 @@ def test_a_csv_names_nothing_outside_its_folder(pictures: Pictures, tmp_path: Pa
     }[kind]  # fmt: skip
     (folder / "metadata.csv").write_text(f"file,caption\nred.png,red\n{cell},a diary\n")
     with pytest.raises(EmbarkError, match=r"Row 2 of .*metadata\.csv.*--allow-outside"):
-        embark.folder_task(folder)
-    [task] = embark.folder_task(folder, allow_outside=True)
+        two_tasks(folder)
+    [task] = two_tasks(folder, allow_outside=True)
     assert task.options["allow_outside"] is True
     hub = Hub(load_settings())
     assert len(readers.read(task, "test", "default", hub).sides["document"].items) == 2
@@ -138,7 +139,7 @@ def test_the_csv_itself_is_no_link_out(pictures: Pictures, tmp_path: Path) -> No
     (folder / "metadata.csv").rename(tmp_path / "private.csv")
     (folder / "metadata.csv").symlink_to(tmp_path / "private.csv")
     with pytest.raises(EmbarkError, match=r"is a link that leads out .*--allow-outside"):
-        embark.folder_task(folder)
+        two_tasks(folder)
 
 
 @pytest.mark.parametrize("kind", ["absolute", "parent", "home", "linked folder", "link inside", "variant"])

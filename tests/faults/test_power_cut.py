@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from embark.data.atomic import atomically
+from embark.atomic import atomically
 from embark.results import Record, Results, TaskResult, outcome_columns
 from embark.types import ModelCard
 

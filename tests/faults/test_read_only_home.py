@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import embark
-from embark.engine import sink
+from embark.engine.workers import sink
 from embark.settings import load_settings
 
 TASK = "PocketFlagZeroShot"

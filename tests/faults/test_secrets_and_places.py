@@ -15,10 +15,11 @@ import pytest
 from huggingface_hub import constants
 
 import embark
-from embark.models.hub import fetch_checkpoint
+from embark.models.checkpoints import fetch_checkpoint
 from embark.models.providers import PROVIDERS
 from embark.settings import cache_folder, load_settings
 from embark.types import EmbarkError, ModelCard
+from folders import two_tasks
 from hub import FakeHub, client
 from local_server import LocalServer, QuietHandler
 
@@ -43,7 +44,7 @@ def test_embark_home_is_enough_without_a_home_folder(
 ) -> None:
     assert load_settings().home == elsewhere / "home"
     assert cache_folder() == elsewhere / "home" / "cache"
-    assert len(embark.evaluate(tiny, embark.folder_task(pictures()), show_progress=False).results) == 2
+    assert len(embark.evaluate(tiny, two_tasks(pictures()), show_progress=False).results) == 2
     assert not Path("~").exists()
     monkeypatch.delenv("EMBARK_HOME")
     with pytest.raises(EmbarkError, match=r"no home folder .* set HOME, or EMBARK_HOME"):

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embark.data import media, wav
-from embark.data.containers import SEGMENT, stated_end
+from embark.items import decoding, wav
+from embark.items.containers import SEGMENT, stated_end
 from embark.types import Array, Content, Media
 
 soundfile = pytest.importorskip("soundfile")
@@ -25,7 +25,7 @@ def sound(samples: Array, kind: str = "WAV", subtype: str | None = None) -> byte
 
 
 def heard(data: bytes) -> Content:
-    return media.decode([Media("audio", (data,))], 8, 16_000)[0]
+    return decoding.decode([Media("audio", (data,))], 8, 16_000)[0]
 
 
 BOX = b"\0\0\0\x08ftyp"  # of an MP4, whole
@@ -37,7 +37,7 @@ NOISE = np.random.default_rng(0).normal(0, 0.1, 16_000).astype(np.float32)
 def test_samples_that_are_no_numbers_are_unreadable(value: float) -> None:
     samples = NOISE.copy()
     samples[777] = value
-    with pytest.raises(media.UnreadableMedia, match="samples that are not finite numbers"):
+    with pytest.raises(decoding.UnreadableMedia, match="samples that are not finite numbers"):
         heard(sound(samples, subtype="FLOAT"))
 
 
@@ -48,12 +48,12 @@ def test_samples_that_are_no_numbers_are_unreadable(value: float) -> None:
 def test_a_sound_that_is_cut_off_is_unreadable(kind: str, subtype: str, part: float) -> None:
     data = sound(NOISE, kind, subtype)
     assert len(heard(data).value.samples) == len(NOISE)
-    with pytest.raises(media.UnreadableMedia):
+    with pytest.raises(decoding.UnreadableMedia):
         heard(data[: int(len(data) * part)])
 
 
 def test_a_sound_without_samples_is_unreadable_and_silence_is_not() -> None:
-    with pytest.raises(media.UnreadableMedia, match="has no samples"):
+    with pytest.raises(decoding.UnreadableMedia, match="has no samples"):
         heard(sound(NOISE[:0]))
     assert not heard(sound(np.zeros(16_000, np.float32))).value.samples.any()
 
@@ -83,23 +83,23 @@ def film(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.mark.parametrize("part", [0.2, 0.5, 0.95])
 def test_a_film_that_is_cut_off_is_unreadable(film: bytes, part: float) -> None:
-    assert len(media.decode([Media("video", (film,))], 8, 16_000)[0].value) == 8
-    with pytest.raises(media.UnreadableMedia):
-        media.decode([Media("video", (film[: int(len(film) * part)],))], 8, 16_000)
+    assert len(decoding.decode([Media("video", (film,))], 8, 16_000)[0].value) == 8
+    with pytest.raises(decoding.UnreadableMedia):
+        decoding.decode([Media("video", (film[: int(len(film) * part)],))], 8, 16_000)
 
 
 def test_a_film_that_was_written_as_a_stream_is_read(film: bytes) -> None:
     start = film.find(SEGMENT)
     if start >= 0:  # Matroska: the size is unknown where all its bits are set
         film = film[: start + 4] + b"\x01" + b"\xff" * 7 + film[start + 12 :]
-    assert len(media.decode([Media("video", (film,))], 8, 16_000)[0].value) == 8
+    assert len(decoding.decode([Media("video", (film,))], 8, 16_000)[0].value) == 8
 
 
 @pytest.mark.parametrize("film", ["mp4", "avi"], indirect=True)  # others have no index that lists the frames
 def test_a_damaged_film_is_unreadable(film: bytes) -> None:
     start = len(film) // 10
-    with pytest.raises(media.UnreadableMedia):
-        media.decode([Media("video", (film[:start] + bytes(len(film) - start),))], 8, 16_000)
+    with pytest.raises(decoding.UnreadableMedia):
+        decoding.decode([Media("video", (film[:start] + bytes(len(film) - start),))], 8, 16_000)
 
 
 @settings(max_examples=200, deadline=None)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from embark.data import media
+from embark.items import decoding
 from embark.types import Media
 
 
@@ -18,6 +18,6 @@ def test_a_truncated_image_is_unreadable(kind: str, part: float) -> None:
     out = io.BytesIO()
     Image.fromarray(np.random.default_rng(0).integers(0, 255, (64, 64, 3), np.uint8)).save(out, kind)
     whole = out.getvalue()
-    media.decode([Media("image", (whole,))], 8, 16_000)
-    with pytest.raises(media.UnreadableMedia, match=r"image of .* bytes does not decode"):
-        media.decode([Media("image", (whole[: int(len(whole) * part)],))], 8, 16_000)
+    decoding.decode([Media("image", (whole,))], 8, 16_000)
+    with pytest.raises(decoding.UnreadableMedia, match=r"image of .* bytes does not decode"):
+        decoding.decode([Media("image", (whole[: int(len(whole) * part)],))], 8, 16_000)

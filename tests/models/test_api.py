@@ -16,10 +16,9 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from api_server import DIM, EVERY, KEY, NAMES, WORDS, FakeProvider, expected, model, texts
-from embark import http
+from embark import http, items
 from embark.cli import app
-from embark.data import items
-from embark.data.items import key
+from embark.items import key
 from embark.models import api, get_model
 from embark.models.api import Pace, Remote, RequestItem
 from embark.models.providers import PROVIDERS

@@ -13,11 +13,9 @@ import pytest
 
 import embark
 from api_server import DIM, EVERY, WORDS, FakeProvider, expected, model, texts
-from embark import http
-from embark.data import items
-from embark.data.items import as_keys, key
-from embark.data.readers.folder import folder_task
+from embark import http, items
 from embark.engine.local import embed
+from embark.items import as_keys, key
 from embark.models import api, get_model
 from embark.models.api import Remote
 from embark.models.encoder import Interrupted
@@ -26,6 +24,7 @@ from embark.protocol import vector_space
 from embark.run.plans import plan
 from embark.store import Store
 from embark.types import Content, EmbarkError
+from folders import two_tasks
 from local_server import LocalServer, QuietHandler
 
 # ── trouble that does not ────────────────────────────────────────────────────────────────────────────────────────────
@@ -211,7 +210,7 @@ def test_an_error_carries_what_was_answered(server: FakeProvider) -> None:
 
 
 def test_an_evaluation_is_billed_once_and_scores_the_vectors(server: FakeProvider, pictures: Any) -> None:
-    encoder, tasks = model("voyage-multimodal"), folder_task(pictures())
+    encoder, tasks = model("voyage-multimodal"), two_tasks(pictures())
     [planned] = plan(encoder, tasks, read_data=True).models
     assert server.requests == []
     assert planned.seconds == []

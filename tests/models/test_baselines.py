@@ -20,7 +20,7 @@ import embark
 from embark.models import get_model
 from embark.types import Array, Audio, Content, Modality
 
-DATA = Path(embark.__file__).parent / "data" / "pocket"
+DATA = Path(embark.__file__).parent / "items" / "pocket"
 RANDOM, HANDMADE = get_model("embark/random"), get_model("embark/handmade")
 BOTH = pytest.mark.parametrize("model", [RANDOM, HANDMADE], ids=["random", "handmade"])
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from embark import evaluate, load_settings
-from embark.data.media import decode
 from embark.evaluators import pairs
+from embark.items.decoding import decode
 from embark.models import LOADERS, MODELS, Encoder, get_model
 from embark.models.encoder import unit
 from embark.models.joint import truncate

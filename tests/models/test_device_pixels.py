@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 from device_pictures import MODEL, PILLOW, VALUES, StandIn, damaged, jpeg, means
-from embark.data.upright import TURNS
+from embark.items.upright import TURNS
 from embark.models import device_pixels, get_model, nvjpeg
 from embark.models.device_pixels import DevicePixels, fits_device, on_gpu
 from embark.models.encoder import CUDA_PIXELS, Towers, UnreadableRows, cuda_pixels

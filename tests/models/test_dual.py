@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embark.data.media import decode
+from embark.items.decoding import decode
 from embark.models import MODELS, Encoder, get_model
 from embark.models.cards.dual import CARDS
 from embark.models.dual import ARCHITECTURES, load

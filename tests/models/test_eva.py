@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embark.models.hub import Checkpoint
+from embark.models.checkpoints import Checkpoint
 from embark.types import Array, EmbarkError, ModelCard
 from tiny import eva_weights, same
 

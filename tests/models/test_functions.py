@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from embark import models
-from embark.data.media import on_white
+from embark.items.decoding import on_white
 from embark.protocol import vector_space
 from embark.types import Array, Audio, Content, EmbarkError, Item, Text
 

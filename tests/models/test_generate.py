@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embark.data.media import decode
+from embark.items.decoding import decode
 from embark.models import find_card, generate, get_generator
 from embark.models.encoder import Generator
 from embark.types import EmbarkError

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from embark.models.checkpoints import Checkpoint
 from embark.models.hf import Tokenizer, only_wraps
-from embark.models.hub import Checkpoint
 from embark.types import ModelCard
 from tiny import SENTENCES, byte_bpe, saved, unigram, wordpiece
 

@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 import embark
-from embark.data.items import key
+from embark.items import key
 from embark.models.encoder import unit
 from embark.protocol import vector_space
 from embark.types import Array, EmbarkError

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from embark.models import get_model
+from embark.models.checkpoints import folder_revision
 from embark.models.encoder import unit
-from embark.models.hub import folder_revision
 from embark.types import EmbarkError
 from tiny import TEXTS, film, one_by_one, picture, same, vectors
 

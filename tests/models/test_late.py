@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import embark
-from embark import folder_task
 from embark.evaluators.similarity import exact
 from embark.models import Encoder, get_model
 from embark.protocol import vector_space
 from embark.settings import load_settings
 from embark.store import Store
 from embark.types import Array, EmbarkError
+from folders import two_tasks
 from tiny import TEXTS, byte_bpe, check_without_weights, picture, prepared, same, saved, unigram, wordpiece
 
 torch = pytest.importorskip("torch")
@@ -188,7 +188,7 @@ def test_a_checkpoint_of_another_kind_is_refused(colbert: Path) -> None:
 
 def test_token_vectors_are_stored_and_scored(colqwen2: Path, pictures: Callable[..., Path]) -> None:
     model = get_model(str(colqwen2))
-    tasks = folder_task(pictures())[:1]
+    tasks = two_tasks(pictures())[:1]
     run = embark.evaluate(model, tasks, show_progress=False)
     assert not run.skipped
     assert run.embedded == 6

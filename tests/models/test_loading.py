@@ -12,7 +12,7 @@ import pytest
 
 import embark
 from embark.models import find_card, get_model, get_reranker
-from embark.models.hub import folder_revision
+from embark.models.checkpoints import folder_revision
 from embark.protocol import vector_space
 from embark.types import EmbarkError
 from tiny import saved, wordpiece

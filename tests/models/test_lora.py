@@ -14,7 +14,7 @@ import pytest
 
 from embark.models import LOADERS
 from embark.models.cards.mllm import VLM2VEC
-from embark.models.hub import Checkpoint
+from embark.models.checkpoints import Checkpoint
 from embark.models.loading import Loading, build
 from embark.models.lora import WEIGHTS, merge
 from embark.types import EmbarkError, ModelCard

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embark.data.items import key
-from embark.data.media import decode
+from embark.items import key
+from embark.items.decoding import decode
 from embark.models import LOADERS, Encoder, get_model
 from embark.models.cards import mllm as cards
 from embark.models.encoder import render_item, unit

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embark.data.media import decode
+from embark.items.decoding import decode
 from embark.models import MODELS, find_card, get_model
 from embark.models.encoder import render_item, unit
 from embark.models.hf import CLIP_MEAN, CLIP_SPREAD

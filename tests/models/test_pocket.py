@@ -24,7 +24,7 @@ from embark.models import MODELS, get_model
 from embark.models.pocket import BUCKETS, FRAMES, MELS, WEIGHTS, log_mel, pixels, spectrogram, text_ids
 from embark.types import Array, Audio, Content
 
-DATA = Path(embark.__file__).parent / "data" / "pocket"
+DATA = Path(embark.__file__).parent / "items" / "pocket"
 Embed = Callable[[str, Sequence[Any]], Array]
 
 

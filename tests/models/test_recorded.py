@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import embark
-from embark.data.items import media, mixed, text
+from embark.items import media, mixed, text
 from embark.models.recorded import SHIPPED, input_key, input_of, item_key
 from embark.protocol import vector_space
 from embark.types import Content, EmbarkError, Item, Rendered, Text

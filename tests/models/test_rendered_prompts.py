@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from embark.data.items import key
+from embark.items import key
 from embark.models import MODELS
 from embark.models.encoder import render_item
 from embark.models.rendering import Unloaded, sketch

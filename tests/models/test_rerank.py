@@ -13,14 +13,14 @@ import pytest
 from PIL import Image
 
 import embark
-from embark import folder_task
-from embark.data.media import decode
+from embark.items.decoding import decode
 from embark.models import find_card, get_model, get_reranker
 from embark.models.cards.rerank import JINA, QWEN3, QWEN3_VL
 from embark.models.encoder import Reranker, prepare_many
 from embark.models.loading import Loading
 from embark.models.rerank import load_jina
 from embark.types import Array, EmbarkError
+from folders import two_tasks
 from tiny import byte_bpe, comparable, item, picture, same, saved, wordpiece
 
 torch = pytest.importorskip("torch")
@@ -195,7 +195,7 @@ def test_compiled_it_runs_what_was_compiled(qwen3: Path, monkeypatch: pytest.Mon
 
 def test_what_is_too_long_is_cut_before_the_question(qwen3: Path) -> None:
     from embark.models.chat import Chat
-    from embark.models.hub import fetch_checkpoint
+    from embark.models.checkpoints import fetch_checkpoint
 
     card = replace(find_card(f"yes-no:{qwen3}"), context=80)
     chat = Chat(fetch_checkpoint(card, Loading("cpu")), Loading("cpu"))
@@ -298,7 +298,7 @@ def test_a_language_model_with_eyes(qwen3_vl: Path) -> None:
 
 
 def test_a_checkpoint_reranks_a_task(qwen3_vl: Path, tiny: embark.Encoder, pictures: Callable[..., Path]) -> None:
-    task = folder_task(pictures())[0]
+    task = two_tasks(pictures())[0]
     name = f"yes-no:{qwen3_vl}"
     run = embark.evaluate(tiny, task, stages=embark.Stages(rerank=name), show_progress=False)
     model, folder = get_reranker(name), Path(task.source.id)

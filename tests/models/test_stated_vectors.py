@@ -15,7 +15,7 @@ from PIL import Image, ImageOps
 import embark
 from embark.engine.doctor import Finding, check_files
 from embark.models import Encoder, Loading, find_card, get_model
-from embark.models.hub import fetch_checkpoint
+from embark.models.checkpoints import fetch_checkpoint
 from embark.models.stated_vectors import stated_vectors
 from embark.types import Array
 from models.test_dual import FAMILIES

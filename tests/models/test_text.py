@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embark.data.items import key
+from embark.items import key
 from embark.models import LOADERS, Loading, get_model
 from embark.models.text import _pooling, load, load_sentence_transformer
 from embark.protocol import vector_space

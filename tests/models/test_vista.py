@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 from embark.models import Encoder, get_model
+from embark.models.checkpoints import folder_revision
 from embark.models.encoder import unit
-from embark.models.hub import folder_revision
 from embark.types import EmbarkError
 from tiny import TEXTS, eva_weights, film, one_by_one, picture, prepared, same, saved, unigram, vectors, wordpiece
 

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 import embark
-from embark.data.emoji import untoned
+from embark.items.emoji import untoned
 from embark.settings import load_settings
 from embark.types import Array
 from real.proof import PICTURES

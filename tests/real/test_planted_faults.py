@@ -12,7 +12,7 @@ import pytest
 import embark
 from embark.engine.doctor import Finding, check_files
 from embark.models import Encoder, Loading, find_card, get_model
-from embark.models.hub import fetch_checkpoint
+from embark.models.checkpoints import fetch_checkpoint
 from embark.models.stated_vectors import stated_vectors
 from planted import FAULTS, Wrapper, check_named, edited
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.real
 
 RATE = 16_000
 PARTIAL = 160  # frames of a spectrogram that the network hears at once; shorter clips are filled up with silence
-SPEECH = Path(embark.__file__).parent / "data" / "pocket" / "speech.parquet"
+SPEECH = Path(embark.__file__).parent / "items" / "pocket" / "speech.parquet"
 CLIPS = 30  # of each voice to learn from; the next ten are tested
 TESTED = 10
 Rows = list[tuple[tuple[Array, int], str]]  # ((samples, rate), voice)

@@ -19,7 +19,7 @@ import hub as hubs
 import recording
 import rehearsal
 import shown_data
-from embark.data import emoji
+from embark.items import emoji
 from embark.models import LOADERS
 from rehearsal.stage import Stage, stage
 

@@ -27,6 +27,7 @@ from embark.results.exchange import is_mmeb, read_mmeb, read_mteb, read_unibench
 from embark.settings import load_settings
 from embark.tasks import TASKS
 from embark.types import EmbarkError
+from folders import two_tasks
 
 PEER = os.environ.get("EMBARK_PEER", sys.executable if find_spec("mteb") else None)
 SAMPLE = Path(__file__).parents[1] / "samples" / "mteb"  # written by mteb 2.26.24: see make.py there
@@ -420,7 +421,7 @@ def test_an_export_is_where_mteb_looks_and_tells_the_line_that_loads_it(
 def test_own_tasks_are_exported_under_each_protocol(
     tiny: embark.Encoder, tmp_path: Path, pictures: Callable[..., Path]
 ) -> None:
-    retrieval, zeroshot = embark.folder_task(pictures("Holiday"))
+    retrieval, zeroshot = two_tasks(pictures("Holiday"))
     rows = [replace(retrieval, variants={"other": {"metric": "ndcg_at_10"}}), zeroshot]
     for protocol in (None, "other"):
         embark.evaluate(tiny, rows, protocol=protocol, show_progress=False)

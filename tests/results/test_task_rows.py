@@ -16,6 +16,7 @@ from embark.results.task_rows import from_json, known_tasks, to_json
 from embark.settings import load_settings
 from embark.tasks import TASKS
 from embark.types import Task
+from folders import two_tasks
 
 
 def text(task: Task) -> str:
@@ -33,7 +34,7 @@ def test_every_row_keeps_its_fingerprints_through_json() -> None:
 @pytest.fixture
 def results(tiny: embark.Encoder, pictures: Callable[..., Path]) -> list[TaskResult]:
     """An own task under two protocols, and one of the catalogue."""
-    retrieval, _ = embark.folder_task(pictures())
+    retrieval, _ = two_tasks(pictures())
     row = replace(retrieval, variants={"other": {"metric": "ndcg_at_10"}})
     for protocol in (None, "other"):
         embark.evaluate(tiny, [row], protocol=protocol, show_progress=False)

@@ -16,11 +16,11 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import embark
+from embark import readers
 from embark.cli import app
-from embark.data import emoji, films, readers, wav
-from embark.data.fetch import Hub
-from embark.data.items import digest
-from embark.data.media import decode
+from embark.hub import Hub
+from embark.items import digest, emoji, films, wav
+from embark.items.decoding import decode
 from embark.tasks.omni import DIRECTIONS
 from embark.types import EmbarkError, Media, Qrels
 

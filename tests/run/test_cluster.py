@@ -1,4 +1,4 @@
-"""What a run uses of a cluster, by the settings; runs themselves are in tests/engine/test_ray.py."""
+"""What a run uses of a cluster, by the settings; runs themselves are in tests/engine/ray/test_engine.py."""
 
 from __future__ import annotations
 

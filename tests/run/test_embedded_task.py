@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from embark.data.items import ItemList, Items, media, mixed, text
-from embark.data.lazy_items import Chained, Mixed, Texts, text_array
+from embark.items import ItemList, Items, media, mixed, text
+from embark.items.lazy_items import Chained, Mixed, Texts, text_array
 from embark.run.embedded_task import item_columns, part_columns
 from embark.types import Array, Item, Qrels, Scores, Side
 

@@ -14,11 +14,13 @@ import pytest
 from huggingface_hub import constants
 
 import embark
-from embark.data import readers
+from embark import readers
+from embark.engine.batching.self_check import Inconsistent
 from embark.engine.local import Embedding
-from embark.engine.self_check import Inconsistent
 from embark.planning import reading_order
+from embark.results import TaskResult
 from embark.run import evaluate
+from embark.run.ledger import Ledger
 from embark.run.workbench import Workbench
 from embark.types import Pool, Source, Task
 from hub import FakeHub
@@ -41,11 +43,14 @@ def test_the_first_score_comes_before_the_last_download(hub: FakeHub, monkeypatc
             waited.append(scored.wait(30))  # as long as the last download takes
         return read(task, *args)
 
-    def say(self: Any, text: str) -> None:
+    def computed(self: Ledger, result: TaskResult) -> None:
+        keep(self, result)
         scored.set()
 
+    keep = Ledger.computed
+
     monkeypatch.setattr("embark.run.workbench.readers.read", slow_read)
-    monkeypatch.setattr("embark.run.evaluation.Evaluation.say", say)
+    monkeypatch.setattr(Ledger, "computed", computed)
     run = evaluate(counting([]), tasks, show_progress=False)
     assert len(run.results) == 4
     assert waited == [True]

@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from embark.data import lazy_media
-from embark.data.items import digests
-from embark.data.lazy_items import Chained, MediaItems, Numbered
-from embark.data.lazy_media import BLOCK, ParquetColumn
+from embark.items import digests, lazy_media
+from embark.items.lazy_items import Chained, MediaItems, Numbered
+from embark.items.lazy_media import BLOCK, ParquetColumn
 from embark.models.encoder import Capabilities
 from embark.run import hashing
 from embark.run.hashing import HashingProcesses

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from device_pictures import means
-from embark.data.items import as_keys
+from embark.items import as_keys
 from embark.models.encoder import CUDA_PIXELS, Encoder, cuda_pixels
 from embark.protocol import vector_space
 from embark.results import Results

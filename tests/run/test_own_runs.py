@@ -16,10 +16,10 @@ from PIL import Image
 
 import embark
 from conftest import POCKET_TASKS
-from embark import folder_task
 from embark.results.table import Score
 from embark.run import NothingScored, evaluate
 from embark.tasks import TASKS
+from folders import two_tasks
 
 Pictures = Callable[..., Path]
 TABLE = "file,caption,label\nred.png,no page,red\ngreen.png,a green page,green\nblue.png,a blue page,blue\n"
@@ -50,9 +50,9 @@ def spoil(encoder: embark.Encoder, text: str) -> None:
 
 
 def test_skipped_tasks_are_shown_with_the_table(tiny: embark.Encoder, pictures: Pictures) -> None:
-    old = folder_task(pictures("Old"))
+    old = two_tasks(pictures("Old"))
     Image.new("RGB", (9, 9)).save(Path(old[0].source.id) / "red.png")
-    run = evaluate(tiny, old + folder_task(pictures("Good")), show_progress=False)
+    run = evaluate(tiny, old + two_tasks(pictures("Good")), show_progress=False)
     [note] = run.table().notes[-1:]
     assert note.startswith("failed: OldRetrieval, OldZeroShot for test/tiny: The folder ")
     assert note in str(run)
@@ -61,14 +61,14 @@ def test_skipped_tasks_are_shown_with_the_table(tiny: embark.Encoder, pictures: 
 
 
 def test_no_result_at_all_is_raised(tiny: embark.Encoder, pictures: Pictures) -> None:
-    old = folder_task(pictures("Old"))
+    old = two_tasks(pictures("Old"))
     Image.new("RGB", (9, 9)).save(Path(old[0].source.id) / "red.png")
     with pytest.raises(NothingScored, match="failed: OldRetrieval, OldZeroShot for test/tiny: The folder "):
         evaluate(tiny, old, show_progress=False)
 
 
 def test_what_is_not_applicable_is_shown_too(reader_of_colours: embark.Encoder, pictures: Pictures) -> None:
-    run = evaluate(reader_of_colours, folder_task(pictures()), show_progress=False)
+    run = evaluate(reader_of_colours, two_tasks(pictures()), show_progress=False)
     note = "not applicable: PagesRetrieval, PagesZeroShot for test/reader: the model takes no image"
     assert str(run).splitlines()[-1] == note
     assert note in repr(run)
@@ -82,8 +82,8 @@ def test_one_zero_vector_costs_the_tasks_that_need_it_in_any_order(
     tiny: embark.Encoder, pictures: Pictures, turn: int
 ) -> None:
     spoil(tiny, "no page")
-    bad = [row for number in range(4) for row in folder_task(pictures(f"Bad{number}", TABLE))[:1]]
-    good = folder_task(pictures("Good", TABLE.replace("no page", "a red page").replace("page", "sheet")))
+    bad = [row for number in range(4) for row in two_tasks(pictures(f"Bad{number}", TABLE))[:1]]
+    good = two_tasks(pictures("Good", TABLE.replace("no page", "a red page").replace("page", "sheet")))
     run = evaluate(tiny, (bad + good)[::turn], show_progress=False, batch_size=2)
     assert {result.task for result in run.results} == {"GoodRetrieval", "GoodZeroShot"}
     assert {skip.why for skip in run.skipped} == {
@@ -103,8 +103,8 @@ def test_an_item_that_a_model_fails_on_costs_the_tasks_that_need_it_in_any_order
         return forward(batch)
 
     tiny.embed = embed  # type: ignore[method-assign]
-    bad = [row for number in range(4) for row in folder_task(pictures(f"Bad{number}", TABLE))[:1]]
-    good = folder_task(pictures("Good", TABLE.replace("no page", "a red page").replace("page", "sheet")))
+    bad = [row for number in range(4) for row in two_tasks(pictures(f"Bad{number}", TABLE))[:1]]
+    good = two_tasks(pictures("Good", TABLE.replace("no page", "a red page").replace("page", "sheet")))
     run = evaluate(tiny, (bad + good)[::turn], show_progress=False, batch_size=1)
     assert {result.task for result in run.results} == {"GoodRetrieval", "GoodZeroShot"}
 
@@ -126,7 +126,7 @@ def test_an_item_is_named_by_its_file(tiny: embark.Encoder, pictures: Pictures, 
 
 
 def test_reuse_is_told_of_what_was_planned_together(tiny: embark.Encoder, pictures: Pictures) -> None:
-    retrieval, zeroshot = folder_task(pictures())
+    retrieval, zeroshot = two_tasks(pictures())
     whole = evaluate(tiny, [retrieval, zeroshot], show_progress=False)
     told = "The tasks use 12 items, 9 of them distinct: each is embedded once and serves 1.33 times."
     assert whole.summary()[-1] == told
@@ -139,13 +139,13 @@ def test_reuse_is_told_of_what_was_planned_together(tiny: embark.Encoder, pictur
 
 def test_reuse_counts_scored_tasks_alone(tiny: embark.Encoder, pictures: Pictures) -> None:
     spoil(tiny, "no page")
-    run = evaluate(tiny, folder_task(pictures("Pages", TABLE)), show_progress=False)
+    run = evaluate(tiny, two_tasks(pictures("Pages", TABLE)), show_progress=False)
     assert [result.task for result in run.results] == ["PagesZeroShot"]
     assert (run.items, run.unique) == (6, 6)
 
 
 def test_scoring_again_keeps_the_times_of_embedding(tiny: embark.Encoder, pictures: Pictures) -> None:
-    tasks = folder_task(pictures())
+    tasks = two_tasks(pictures())
     first = evaluate(tiny, tasks, show_progress=False)
     again = evaluate(tiny, tasks, rescore=True, show_progress=False)
     assert (again.computed, again.embedded) == (2, 0)
@@ -161,7 +161,7 @@ def test_scoring_again_keeps_the_times_of_embedding(tiny: embark.Encoder, pictur
 def test_a_limit_scores_a_marked_sample_apart_from_the_full_score(
     tiny: embark.Encoder, pictures: Pictures
 ) -> None:
-    tasks = folder_task(pictures())
+    tasks = two_tasks(pictures())
     full = evaluate(tiny, tasks, show_progress=False)
     run = evaluate(tiny, tasks, limit=2, show_progress=False)
     assert [result.protocol for result in run.results] == ["limit-2", "limit-2"]
@@ -177,7 +177,7 @@ def test_a_limit_scores_a_marked_sample_apart_from_the_full_score(
 
 
 def test_samples_are_on_no_board(tiny: embark.Encoder, pictures: Pictures) -> None:
-    evaluate(tiny, [*folder_task(pictures()), "PocketFlagZeroShot"], limit=2, show_progress=False)
+    evaluate(tiny, [*two_tasks(pictures()), "PocketFlagZeroShot"], limit=2, show_progress=False)
     assert embark.load_results(published=False).results == ()
     with pytest.raises(embark.EmbarkError):
         embark.leaderboard(tasks="PagesRetrieval")
@@ -204,7 +204,7 @@ def test_every_kind_of_task_has_samples(tmp_path: Path, pocket_vectors: Path) ->
 
 
 def test_a_limit_beyond_the_data_is_no_sample(tiny: embark.Encoder, pictures: Pictures) -> None:
-    run = evaluate(tiny, folder_task(pictures()), limit=1000, show_progress=False)
+    run = evaluate(tiny, two_tasks(pictures()), limit=1000, show_progress=False)
     assert "all items (limit 1,000), kept apart from full scores" in str(run)
     assert all(result.sampled for result in run.results)
     assert not [note for note in run.notes if note.startswith("Own data")]  # a sample tells no size
@@ -240,7 +240,7 @@ def test_the_mean_of_small_samples_is_as_uncertain_as_they_are(tmp_path: Path, p
 
 def test_a_sample_has_at_least_one_item(tiny: embark.Encoder, pictures: Pictures) -> None:
     with pytest.raises(embark.EmbarkError, match="A sample has at least 1 item, and whole ones, not 0"):
-        evaluate(tiny, folder_task(pictures()), limit=0)
+        evaluate(tiny, two_tasks(pictures()), limit=0)
     with pytest.raises(embark.EmbarkError, match=r"whole ones, not 2\.5"):
         evaluate(tiny, "PocketNameSTS", limit=2.5)  # type: ignore[arg-type]
 
@@ -254,8 +254,8 @@ def test_scores_are_printed_as_they_come(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("embark.run.evaluation_state.LONG", 0.0)
-    evaluate(["embark/random", tiny], folder_task(pictures()))
+    monkeypatch.setattr("embark.run.model_stream.LONG", 0.0)
+    evaluate(["embark/random", tiny], two_tasks(pictures()))
     out, err = capsys.readouterr()
     lines = [re.sub(r"^20\d\d-\d\d-\d\d \d\d:\d\d:\d\d ", "at this time: ", line) for line in err.splitlines()]
     assert out == ""
@@ -268,5 +268,5 @@ def test_scores_are_printed_as_they_come(
 def test_a_short_run_prints_no_scores(
     tiny: embark.Encoder, pictures: Pictures, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    evaluate(tiny, folder_task(pictures()))
+    evaluate(tiny, two_tasks(pictures()))
     assert capsys.readouterr() == ("", "")

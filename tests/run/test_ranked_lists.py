@@ -11,8 +11,8 @@ import pytrec_eval
 from typer.testing import CliRunner
 
 import embark
+from embark import readers
 from embark.cli import app
-from embark.data import readers
 from embark.run.ranked_lists import rank
 from embark.run.stages import Stages
 from embark.tasks import TASKS

@@ -44,7 +44,7 @@ def test_tasks_come_in_order_and_each_once() -> None:
 
     def read(task: Task) -> Opened:
         time.sleep(0.02 if task is tasks[0] else 0.0)  # the first takes longest
-        return Opened(task, [])
+        return Opened(task, ())
 
     with ReadAhead(tasks, read, limit=1) as reading:
         taken = [opened for wave in waves(reading) for opened in wave]
@@ -59,7 +59,7 @@ def test_no_more_is_read_ahead_than_there_is_room_for() -> None:
     def read(task: Task) -> Opened:
         held[task.name] = 10
         most.append(sum(held.values()))
-        return Opened(task, [], bytes=10)
+        return Opened(task, (), bytes=10)
 
     with ReadAhead(tasks, read, limit=20) as reading:
         for wave in iter(reading.take, []):
@@ -79,7 +79,7 @@ def test_a_task_larger_than_the_limit_is_read_alone() -> None:
         reading_now.append(task)
         time.sleep(0.01)
         most.append(len(reading_now))
-        return Opened(task, [], bytes=1000)
+        return Opened(task, (), bytes=1000)
 
     with ReadAhead(named(4), read, limit=10) as reading:
         for wave in iter(reading.take, []):
@@ -94,7 +94,7 @@ def test_an_error_is_the_content_of_its_task_alone() -> None:
     def read(task: Task) -> Opened:
         if task.name == "task 1":
             raise RuntimeError("cannot be read")
-        return Opened(task, [])
+        return Opened(task, ())
 
     with ReadAhead(named(3), read, limit=1) as reading:
         taken = [opened for wave in iter(reading.take, []) for opened in wave]
@@ -109,7 +109,7 @@ def test_a_slow_task_does_not_hold_back_those_behind_it(monkeypatch: pytest.Monk
     def read(task: Task) -> Opened:
         if task is tasks[0]:
             assert go_on.wait(20)
-        return Opened(task, [])
+        return Opened(task, ())
 
     with ReadAhead(tasks, read, limit=1) as reading:
         taken = [*names(reading.take())]
@@ -133,7 +133,7 @@ def test_downloads_go_ahead_but_not_far_where_the_disk_is_short() -> None:
     def read(task: Task) -> Opened:
         assert task.name in fetched
         read_names.append(task.name)
-        return Opened(task, [], bytes=1)
+        return Opened(task, (), bytes=1)
 
     with ReadAhead(tasks, read, limit=1, fetch=fetch, fetch_ahead=2) as reading:
         for wave in iter(reading.take, []):
@@ -152,14 +152,14 @@ def test_leaving_early_waits_for_no_download() -> None:
         time.sleep(30)
 
     start = time.monotonic()
-    with ReadAhead(named(2), lambda task: Opened(task, []), limit=1, fetch=fetch):
+    with ReadAhead(named(2), lambda task: Opened(task, ()), limit=1, fetch=fetch):
         assert begun.wait(20)
     assert time.monotonic() - start < 15
 
 
 def test_waves_are_bounded_in_items(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Opened, "items", property(lambda opened: 100_000))
-    with ReadAhead(named(7), lambda task: Opened(task, []), limit=1) as reading:
+    with ReadAhead(named(7), lambda task: Opened(task, ()), limit=1) as reading:
         sizes = [len(wave) for wave in iter(reading.take, [])]
     assert sum(sizes) == 7
     assert max(sizes) * 100_000 <= read_ahead.WAVE

@@ -12,7 +12,6 @@ import pytest
 from PIL import Image
 
 import embark
-from embark import folder_task
 from embark.catalogue import UnknownName
 from embark.protocol import vector_space
 from embark.results import Results
@@ -23,6 +22,7 @@ from embark.settings import load_settings
 from embark.store import Store
 from embark.tasks import BENCHMARKS, TASKS, choose_tasks
 from embark.types import Array, Benchmark, EmbarkError
+from folders import two_tasks
 
 TABLE = "file,caption,label\nred.png,no page,red\ngreen.png,a green page,green\nblue.png,a blue page,blue\n"
 Pictures = Callable[..., Path]
@@ -54,7 +54,7 @@ def breakage(folder: Path) -> None:
 
 def test_a_folder_and_two_functions_make_scores(tiny: embark.Encoder, pictures: Pictures) -> None:
     batches = counted(tiny)
-    run = evaluate(tiny, folder_task(pictures()))
+    run = evaluate(tiny, two_tasks(pictures()))
     assert scores(run) == {"PagesRetrieval": 1.0, "PagesZeroShot": 1.0}
     assert (run.computed, run.skipped) == (2, [])
     assert run.embedded == 3 + 3 + 3  # pictures, captions, prompts
@@ -65,7 +65,7 @@ def test_a_folder_and_two_functions_make_scores(tiny: embark.Encoder, pictures: 
 
 
 def test_scores_vectors_and_outcomes_are_kept(tiny: embark.Encoder, pictures: Pictures) -> None:
-    run = evaluate(tiny, folder_task(pictures()))
+    run = evaluate(tiny, two_tasks(pictures()))
     kept = load_settings()
     assert list(Results(kept.results).all()) == run.results
     assert len(Store(kept.store).space(vector_space(tiny.card))) == 9
@@ -84,7 +84,7 @@ def test_scores_vectors_and_outcomes_are_kept(tiny: embark.Encoder, pictures: Pi
 
 
 def test_the_second_run_computes_and_embeds_nothing(tiny: embark.Encoder, pictures: Pictures) -> None:
-    tasks = folder_task(pictures())
+    tasks = two_tasks(pictures())
     first, batches = evaluate(tiny, tasks), counted(tiny)
     second = evaluate(tiny, tasks)
     assert (second.computed, second.embedded, batches) == (0, 0, [])
@@ -92,7 +92,7 @@ def test_the_second_run_computes_and_embeds_nothing(tiny: embark.Encoder, pictur
 
 
 def test_rescoring_uses_the_stored_vectors(tiny: embark.Encoder, pictures: Pictures) -> None:
-    tasks = folder_task(pictures())
+    tasks = two_tasks(pictures())
     first, batches = evaluate(tiny, tasks), counted(tiny)
     again = evaluate(tiny, tasks, rescore=True)
     assert (again.computed, again.embedded, batches) == (2, 0, [])
@@ -101,7 +101,7 @@ def test_rescoring_uses_the_stored_vectors(tiny: embark.Encoder, pictures: Pictu
 
 
 def test_a_lost_result_is_scored_again_without_the_model(tiny: embark.Encoder, pictures: Pictures) -> None:
-    tasks = folder_task(pictures())
+    tasks = two_tasks(pictures())
     path = evaluate(tiny, tasks).results[0].path
     assert path is not None
     path.unlink()
@@ -111,19 +111,19 @@ def test_a_lost_result_is_scored_again_without_the_model(tiny: embark.Encoder, p
 
 def test_a_changed_table_is_another_protocol(tiny: embark.Encoder, pictures: Pictures) -> None:
     folder = pictures()
-    before = evaluate(tiny, folder_task(folder))
+    before = evaluate(tiny, two_tasks(folder))
     table = folder / "metadata.csv"
     table.write_text(table.read_text().replace("red.png,a red page", "red.png,a blue page"))
-    after = evaluate(tiny, folder_task(folder))
+    after = evaluate(tiny, two_tasks(folder))
     assert after.computed == 2
     assert after.embedded == 0  # the words were all known
     assert after.results[0].records[0].fingerprint != before.results[0].records[0].fingerprint
     table.write_text(table.read_text().replace("a green page", "green"))
-    assert evaluate(tiny, folder_task(folder)).embedded == 1
+    assert evaluate(tiny, two_tasks(folder)).embedded == 1
 
 
 def test_a_changed_model_is_embedded_again(tiny: embark.Encoder, pictures: Pictures) -> None:
-    tasks = folder_task(pictures())
+    tasks = two_tasks(pictures())
     evaluate(tiny, tasks)
     tiny.card = replace(tiny.card, options={**tiny.card.options, "resolution": 8})
     again = evaluate(tiny, tasks)
@@ -133,7 +133,7 @@ def test_a_changed_model_is_embedded_again(tiny: embark.Encoder, pictures: Pictu
 def test_batch_size_and_folders_are_options(tiny: embark.Encoder, pictures: Pictures, tmp_path: Path) -> None:
     batches = counted(tiny)
     options = load_settings(tmp_path / "h", tmp_path / "r", 1)
-    evaluate(tiny, folder_task(pictures()), settings=options, batch_size=2)
+    evaluate(tiny, two_tasks(pictures()), settings=options, batch_size=2)
     assert max(batches) == 2
     assert (tmp_path / "h" / "store").is_dir()
     assert (tmp_path / "r" / "test__tiny" / "1" / "PagesZeroShot.json").is_file()
@@ -144,7 +144,7 @@ def test_batch_size_and_folders_are_options(tiny: embark.Encoder, pictures: Pict
 
 
 def test_a_run_is_a_table_and_a_frame(tiny: embark.Encoder, pictures: Pictures) -> None:
-    run = evaluate(tiny, folder_task(pictures()))
+    run = evaluate(tiny, two_tasks(pictures()))
     lines = str(run.table()).splitlines()
     assert lines[0].split() == ["task", "metric", "chance", "tiny"]
     assert lines[2].split()[:3] == ["PagesRetrieval", "hit_rate_at_1", "100.0"]
@@ -155,7 +155,7 @@ def test_a_run_is_a_table_and_a_frame(tiny: embark.Encoder, pictures: Pictures) 
 
 
 def test_several_models_are_columns_in_their_order(tiny: embark.Encoder, pictures: Pictures) -> None:
-    run = evaluate(["embark/random", tiny], folder_task(pictures()))
+    run = evaluate(["embark/random", tiny], two_tasks(pictures()))
     assert [result.model for result in run.results] == ["embark/random"] * 2 + ["test/tiny"] * 2
     assert run.table().columns[3:] == ("random", "tiny")
     assert run.embedded == 18
@@ -168,7 +168,7 @@ def test_a_model_without_a_modality_is_not_applicable_and_embeds_nothing(
     reader_of_colours: embark.Encoder, pictures: Pictures
 ) -> None:
     batches = counted(reader_of_colours)
-    run = evaluate(reader_of_colours, folder_task(pictures()))
+    run = evaluate(reader_of_colours, two_tasks(pictures()))
     why = "the model takes no image"
     assert run.skipped == [
         Skipped("test/reader", "PagesRetrieval", "not applicable", why),
@@ -180,14 +180,14 @@ def test_a_model_without_a_modality_is_not_applicable_and_embeds_nothing(
 
 def test_a_model_that_cannot_fuse_is_not_applicable_to_mixed_items(tiny: embark.Encoder, pictures: Pictures) -> None:
     tiny.card = replace(tiny.card, fusion=None)
-    first, second = folder_task(pictures())
+    first, second = two_tasks(pictures())
     run = evaluate(tiny, [replace(first, mixed=True), second])
     assert [(s.task, s.kind) for s in run.skipped] == [("PagesRetrieval", "not applicable")]
     assert list(scores(run)) == ["PagesZeroShot"]
 
 
 def test_an_evaluator_that_is_still_to_come_is_not_available(tiny: embark.Encoder, pictures: Pictures) -> None:
-    first, second = folder_task(pictures())
+    first, second = two_tasks(pictures())
     run = evaluate(tiny, [replace(first, evaluator="divination"), second])
     assert [(s.task, s.kind) for s in run.skipped] == [("PagesRetrieval", "not available")]
     assert list(scores(run)) == ["PagesZeroShot"]
@@ -196,7 +196,7 @@ def test_an_evaluator_that_is_still_to_come_is_not_available(tiny: embark.Encode
 def test_an_unreadable_picture_fails_its_tasks_by_name_and_no_others(tiny: embark.Encoder, pictures: Pictures) -> None:
     bad, good = pictures("Bad"), pictures("Good")
     breakage(bad)
-    run = evaluate(tiny, folder_task(bad) + folder_task(good))
+    run = evaluate(tiny, two_tasks(bad) + two_tasks(good))
     assert [(s.task, s.kind) for s in run.skipped] == [("BadRetrieval", "failed"), ("BadZeroShot", "failed")]
     first, rest = run.skipped[0].why.split(": image of ")
     assert first == "1 unreadable items: document 'blue.png'"
@@ -209,7 +209,7 @@ def test_an_unreadable_picture_fails_its_tasks_by_name_and_no_others(tiny: embar
 def test_an_unreadable_picture_can_be_left_out_with_a_warning(tiny: embark.Encoder, pictures: Pictures) -> None:
     folder = pictures()
     breakage(folder)
-    tasks = [replace(task, unreadable="skip") for task in folder_task(folder)]
+    tasks = [replace(task, unreadable="skip") for task in two_tasks(folder)]
     run = evaluate(tiny, tasks)
     said = "left out 1 unreadable items: "
     assert [result.warnings for result in run.results] == [
@@ -225,7 +225,7 @@ def test_an_unreadable_picture_can_be_left_out_with_a_warning(tiny: embark.Encod
 
 def test_a_folder_that_changed_under_a_task_fails_that_task(tiny: embark.Encoder, pictures: Pictures) -> None:
     old, good = pictures("Old"), pictures("Good")
-    tasks = folder_task(old) + folder_task(good)
+    tasks = two_tasks(old) + two_tasks(good)
     Image.new("RGB", (9, 9)).save(old / "red.png")
     run = evaluate(tiny, tasks)
     assert {s.task for s in run.skipped} == {"OldRetrieval", "OldZeroShot"}
@@ -234,7 +234,7 @@ def test_a_folder_that_changed_under_a_task_fails_that_task(tiny: embark.Encoder
 
 
 def test_a_model_that_fails_is_an_error_and_what_it_did_is_kept(tiny: embark.Encoder, pictures: Pictures) -> None:
-    tasks, forward = folder_task(pictures()), tiny.embed
+    tasks, forward = two_tasks(pictures()), tiny.embed
 
     def embed(batch: Any) -> Array:
         vectors = np.asarray(forward(batch))
@@ -252,7 +252,7 @@ def test_a_model_that_fails_is_an_error_and_what_it_did_is_kept(tiny: embark.Enc
 def test_a_model_that_fails_costs_only_the_tasks_that_need_what_it_cannot_do(
     tiny: embark.Encoder, reader_of_colours: embark.Encoder, pictures: Pictures
 ) -> None:
-    good, bad = folder_task(pictures("Good")), folder_task(pictures("Bad", TABLE))
+    good, bad = two_tasks(pictures("Good")), two_tasks(pictures("Bad", TABLE))
     forward = tiny.embed
 
     def embed(batch: Any) -> Array:
@@ -311,7 +311,7 @@ def test_an_unknown_benchmark_comes_with_a_suggestion() -> None:
 
 
 def test_a_preview_prices_what_is_missing_and_stores_nothing(tiny: embark.Encoder, pictures: Pictures) -> None:
-    tasks = folder_task(pictures())
+    tasks = two_tasks(pictures())
     report = plan(tiny, tasks)
     [before], skipped = report.models, report.skipped
     assert skipped == ()
@@ -325,7 +325,7 @@ def test_a_preview_prices_what_is_missing_and_stores_nothing(tiny: embark.Encode
 
 
 def test_a_preview_says_what_cannot_be_done(reader_of_colours: embark.Encoder, pictures: Pictures) -> None:
-    report = plan(reader_of_colours, folder_task(pictures()))
+    report = plan(reader_of_colours, two_tasks(pictures()))
     [made], skipped = report.models, report.skipped
     assert made.plan.needs == ()
     assert [s.kind for s in skipped] == ["not applicable"] * 2
@@ -334,7 +334,7 @@ def test_a_preview_says_what_cannot_be_done(reader_of_colours: embark.Encoder, p
 def test_counts_of_shared_items_are_a_bound_where_scores_come_from_several_runs(
     tiny: embark.Encoder, pictures: Pictures
 ) -> None:
-    first, second = folder_task(pictures())
+    first, second = two_tasks(pictures())
     evaluate(tiny, first)
     assert evaluate(tiny, second).embedded == 3
     run = evaluate(tiny, [first, second])
@@ -355,7 +355,7 @@ def test_another_similarity_is_another_score_from_the_same_vectors(pictures: Pic
     def pixels(images: list[Image.Image]) -> Array:
         return np.array([[1.0, 1.0 + np.asarray(image)[..., 2].mean()] for image in images], np.float32)
 
-    rows = folder_task(pictures())
+    rows = two_tasks(pictures())
     first, second = (
         evaluate(embark.encoder(text=words, image=pixels, name="test/m", revision="1", similarity=kind), rows)
         for kind in ("cosine", "dot")

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 import embark
 from cases import slow
-from embark import folder_task
 from embark.boards.comparable_results import own_results, published_results
 from embark.boards.leaderboards import rank_models
 from embark.cli import app
@@ -29,6 +28,7 @@ from embark.settings import load_settings
 from embark.store import Store
 from embark.tasks import TASKS
 from embark.types import EmbarkError, Item, Task, Text
+from folders import two_tasks
 
 Pictures = Callable[..., Path]
 NAMES = {(255, 0, 0): "red", (0, 255, 0): "green", (0, 0, 255): "blue"}
@@ -68,7 +68,7 @@ def overlap(pairs: list[tuple[Any, Any]]) -> list[float]:
 @pytest.fixture
 def retrieval(pictures: Pictures) -> Task:
     """Three captions to three pictures."""
-    return folder_task(pictures())[0]
+    return two_tasks(pictures())[0]
 
 
 @pytest.fixture
@@ -191,7 +191,7 @@ def test_prompts_are_sent_as_given_and_results_carry_their_hash(
     captioner = generator(heard, modalities=("image",), name="test/captioner", revision="1")
     file = tmp_path / "caption.txt"
     file.write_text("Say {exactly} what\nyou see.\n", encoding="utf-8")
-    retrieval = folder_task(pictures())[0]
+    retrieval = two_tasks(pictures())[0]
     runs = [
         evaluate(tiny, retrieval, stages=Stages(caption=captioner, prompts=own), rescore=True).results[0].records[0]
         for own in ({}, {"caption": file}, {"caption": "Say {exactly} what\nyou see."})
@@ -223,7 +223,7 @@ def test_captions_of_ark_stand_beside_the_published_ones(tiny: embark.Encoder, p
     """Own runs carry the published table's protocol, and a footnote says whose prompts they had."""
     captioner = generator(describe, modalities=("image",), name="test/captioner", revision="1")
     ark = TASKS["ARK/Biology"]
-    like_ark = replace(folder_task(pictures())[0], family="ARK", name="ARK/Biology", metric="recall_at_1")
+    like_ark = replace(two_tasks(pictures())[0], family="ARK", name="ARK/Biology", metric="recall_at_1")
     for own, whose in (({}, "embark"), ({"caption": "Describe it."}, "the user")):
         stages = Stages(caption=captioner, prompts=own)
         [result] = evaluate(tiny, like_ark, stages=stages).results
@@ -257,14 +257,14 @@ def test_a_reranker_scores_pairs_of_images_and_texts(blind: embark.Encoder) -> N
 
 
 def test_tasks_that_stages_cannot_help_are_said(tiny: embark.Encoder, pictures: Pictures, captioner: Generator) -> None:
-    _, zeroshot = folder_task(pictures())
+    _, zeroshot = two_tasks(pictures())
     judge = reranker(overlap, name="test/reads")
     found = {
         "no rankings to re-rank": Stages(rerank=judge),
         "nothing to caption": Stages(caption=captioner),
         "test/reads takes no image": Stages(rerank=judge),
     }
-    tasks = [zeroshot, TASKS["PocketNameSTS"], folder_task(pictures("Others"))[0]]
+    tasks = [zeroshot, TASKS["PocketNameSTS"], two_tasks(pictures("Others"))[0]]
     for (why, stages), task in zip(found.items(), tasks, strict=True):
         [skipped] = evaluate(tiny, task, stages=stages).skipped
         assert skipped.kind == "not applicable"
@@ -276,7 +276,7 @@ def test_what_does_not_decode_follows_the_rows_policy(
 ) -> None:
     folder = pictures()
     (folder / "blue.png").write_bytes((folder / "blue.png").read_bytes()[:40])
-    task = folder_task(folder)[0]
+    task = two_tasks(folder)[0]
     with pytest.raises(EmbarkError, match="1 items cannot be put into words"):
         evaluate(reader_of_colours, task, stages=Stages(caption=captioner))
     lenient = replace(task, unreadable="skip")

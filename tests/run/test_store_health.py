@@ -11,7 +11,7 @@ import pytest
 
 import embark
 from embark.cli import main
-from embark.data import own_tables
+from embark.own import tables as own_tables
 from embark.settings import Settings, load_settings
 from embark.store import Store
 from segments import flip, holds, write

@@ -14,6 +14,7 @@ from embark.run.stored_vectors import NotStored, Stored
 from embark.settings import load_settings
 from embark.tasks import TASKS
 from embark.types import EmbarkError
+from folders import two_tasks
 
 Pictures = Callable[..., Path]
 KINDS = (
@@ -36,7 +37,7 @@ def test_a_run_s_scores_again(pocket_home: Path) -> None:
 
 
 def test_modalities_of_sides(tiny: embark.Encoder, pictures: Pictures) -> None:
-    rows = embark.folder_task(pictures())
+    rows = two_tasks(pictures())
     embark.evaluate(tiny, rows, show_progress=False)
     row = next(row for row in rows if row.evaluator == "zeroshot")
     found = Stored(tiny, load_settings()).task(row)
@@ -45,7 +46,7 @@ def test_modalities_of_sides(tiny: embark.Encoder, pictures: Pictures) -> None:
 
 
 def test_what_is_missing_is_named_with_the_command(tiny: embark.Encoder, pictures: Pictures) -> None:
-    row = next(row for row in embark.folder_task(pictures()) if row.evaluator == "zeroshot")
+    row = next(row for row in two_tasks(pictures()) if row.evaluator == "zeroshot")
     stored = Stored(tiny, load_settings())
     with pytest.raises(NotStored, match=rf"6 of the 6 vectors .* embark run -m test/tiny -t {row.name}"):
         stored.task(row)
@@ -55,14 +56,14 @@ def test_what_is_missing_is_named_with_the_command(tiny: embark.Encoder, picture
 
 
 def test_embedding_on_demand_is_kept(tiny: embark.Encoder, pictures: Pictures) -> None:
-    row = next(row for row in embark.folder_task(pictures()) if row.evaluator == "zeroshot")
+    row = next(row for row in two_tasks(pictures()) if row.evaluator == "zeroshot")
     made = Stored(tiny, load_settings(), embedding=True, show_progress=False).task(row)
     again = Stored(tiny, load_settings()).task(row)
     assert made.parts[0].scores().metrics == again.parts[0].scores().metrics
 
 
 def test_rows_that_differ_in_templates_are_read_apart(tiny: embark.Encoder, pictures: Pictures) -> None:
-    row = next(row for row in embark.folder_task(pictures()) if row.evaluator == "zeroshot")
+    row = next(row for row in two_tasks(pictures()) if row.evaluator == "zeroshot")
     stored = Stored(tiny, load_settings(), embedding=True, show_progress=False)
     one, two = stored.task(row), stored.task(replace(row, templates=(*row.templates, "{}")))
     assert [len(each.parts[0].vectors["prompt"]) for each in (one, two)] == [3, 6]
@@ -71,7 +72,7 @@ def test_rows_that_differ_in_templates_are_read_apart(tiny: embark.Encoder, pict
 def test_items_that_do_not_decode_are_left_out_as_the_row_says(tiny: embark.Encoder, pictures: Pictures) -> None:
     folder = pictures()
     (folder / "blue.png").write_bytes(b"no picture")
-    row = next(row for row in embark.folder_task(folder) if row.evaluator == "zeroshot")
+    row = next(row for row in two_tasks(folder) if row.evaluator == "zeroshot")
     row = replace(row, unreadable="skip")
     run = embark.evaluate(tiny, [row], show_progress=False)
     found = Stored(tiny, load_settings()).task(row)

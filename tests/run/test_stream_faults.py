@@ -16,13 +16,14 @@ from typing import Any
 import pytest
 
 import embark
-from embark import evaluators
-from embark.data import readers
-from embark.data.fetch import Hub
-from embark.data.rows import open_archive
+from embark import evaluators, readers
+from embark.hub import Hub
 from embark.models.functions import generator
+from embark.readers.rows import open_archive
+from embark.results import TaskResult
 from embark.run import Run, evaluate
 from embark.run.evaluation import Evaluation
+from embark.run.ledger import Ledger
 from embark.run.stages import Stages
 from embark.run.workbench import Workbench
 from embark.settings import load_settings
@@ -250,14 +251,14 @@ def test_evict_spares_the_media_that_other_tasks_need(tmp_path: Path) -> None:
     archive = tmp_path / "mmeb_v1.tar.gz"
     archive.write_bytes(b"pictures")
     bench.hub.add_made(rows.source.id, archive)
-    evaluation.done(rows)
+    evaluation.ledger.done(rows)
     assert archive.exists()
-    evaluation.done(pictures)
+    evaluation.ledger.done(pictures)
     assert not archive.exists()
 
 
 def test_evict_deletes_what_was_unpacked_of_an_archive(hub: FakeHub) -> None:
-    from embark.data.readers._mmeb import ArchiveFolder
+    from embark.readers._mmeb import ArchiveFolder
 
     revision = hub.add("org/packed", {"all.tar": tar({"data/rows.jsonl": b'{"a": 1}\n'})})
     known: Hub = client()
@@ -279,12 +280,15 @@ def test_evict_does_not_download_far_ahead_of_the_scores(hub: FakeHub, monkeypat
         ahead.append(int(task.name.removeprefix("Stream")) - len(scored))
         return download(task, *args)
 
-    def say(self: Any, text: str) -> None:
+    def computed(self: Ledger, result: TaskResult) -> None:
+        keep(self, result)
         time.sleep(0 if scored else 1)  # enough to download much
-        scored.append(text)
+        scored.append(result.task)
+
+    keep = Ledger.computed
 
     monkeypatch.setattr("embark.run.fetching.readers.needed_files", counted)
-    monkeypatch.setattr("embark.run.evaluation.Evaluation.say", say)
+    monkeypatch.setattr(Ledger, "computed", computed)
     settings = load_settings(workers=1)
     run = evaluate(counting([]), tasks, settings=settings, evict=True, show_progress=False)
     assert len(run.results) == 10

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import embark
 from embark.cli import app
-from embark.data.items import digest, text
+from embark.items import digest, text
 from embark.run import vector_files
 from embark.run.stored_vectors import NotStored
 from embark.types import EmbarkError

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import embark
 from embark.cli import app
-from embark.data.fetch import Hub
+from embark.hub import Hub
 from embark.protocol import fingerprint_of
 from embark.redaction import Content, Private
 from embark.results import Record, Results, TaskResult

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 import embark
 from embark.cli import app
-from embark.data.fetch import Hub
+from embark.hub import Hub
 from embark.protocol import fingerprint_of
 from embark.results import META, OURS, Results
 from embark.results.schema import CHECKSUM, _checksum, result_bytes
@@ -29,6 +29,7 @@ from embark.results.task_rows import from_json, known_tasks
 from embark.settings import load_settings
 from embark.site.thumbnails import may_show
 from embark.types import ClaimedTask, EmbarkError, Task
+from folders import two_tasks
 from hub import FakeHub, parquet, png
 
 CANARY = "CANARY7f3"
@@ -231,7 +232,7 @@ def test_the_same_results_show_their_pictures_to_whoever_ran_the_task(
     settings = load_settings(tmp_path / "home", hostile)
     page = embark.export_site(tmp_path / "later", published=False, settings=settings)
     assert "run --folder" in items(page.folder, "photosRetrieval")["note"]
-    run = embark.evaluate(tiny, embark.folder_task(private / "photos"), settings=settings, show_progress=False)
+    run = embark.evaluate(tiny, two_tasks(private / "photos"), settings=settings, show_progress=False)
     assert run.computed == 1  # zero-shot classification, which had no score yet
     page = embark.export_site(tmp_path / "later", published=False, settings=settings)
     assert items(page.folder, "photosRetrieval")["note"] == ""

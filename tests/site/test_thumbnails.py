@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from embark.data.items import media
+from embark.items import media
 from embark.site.thumbnails import Thumbnails
 
 CANARY = b"CANARY7f3"

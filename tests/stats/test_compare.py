@@ -28,6 +28,7 @@ from embark.stats.paired import sign_flip
 from embark.stats.shared import ItemNumbers, interval
 from embark.tasks import TASKS
 from embark.types import Array, EmbarkError, ModelCard, Task
+from folders import two_tasks
 
 METRIC = "hit_rate_at_1"
 TASK = dataclasses.replace(TASKS["PocketOtherSkinTone"], metric=METRIC)
@@ -422,7 +423,7 @@ def test_revisions_are_told_apart(shelf: Shelf) -> None:
 
 def test_own_tasks_are_compared_without_their_folder(tiny: embark.Encoder, pictures: Callable[..., Path]) -> None:
     folder = pictures("Holiday")
-    embark.evaluate([tiny, "embark/random"], embark.folder_task(folder), show_progress=False)
+    embark.evaluate([tiny, "embark/random"], two_tasks(folder), show_progress=False)
     shutil.rmtree(folder)
     comparison = compare("test/tiny", "embark/random")
     assert [pair.task for pair in comparison.pairs] == ["HolidayRetrieval", "HolidayZeroShot"]

@@ -227,9 +227,9 @@ def test_both_ends_are_shown_where_they_differ() -> None:
 
 @pytest.mark.parametrize("name", ["PocketGroupZeroShot", *slow("PocketKeywordProbe", "PocketGroupClustering")])
 def test_chance_is_what_random_directions_score(name: str) -> None:
-    from embark.data import readers
-    from embark.data.fetch import Hub
-    from embark.data.items import digest
+    from embark import readers
+    from embark.hub import Hub
+    from embark.items import digest
     from embark.run.workbench import needed_items
     from embark.settings import load_settings
 

@@ -180,7 +180,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 CHILD = """
 import sys
 import numpy as np
-from embark.data.items import as_keys
+from embark.items import as_keys
 from embark.store.buckets import open_store
 from embark.settings import load_settings
 import hashlib

@@ -17,7 +17,7 @@ import pytest
 
 from cases import slow
 from embark import store as store_module
-from embark.data.items import KEY
+from embark.items import KEY
 from embark.store import FEW, MANY, Space, Store
 from embark.store import index as index_module
 from embark.store import opening as opening_module

@@ -14,7 +14,7 @@ import xxhash
 
 from cases import slow
 from embark import store as store_module
-from embark.data.items import as_keys
+from embark.items import as_keys
 from embark.store import FEW, Space, Store
 from embark.store.buckets import Bucket
 from embark.store.segments import FORMAT
@@ -210,7 +210,7 @@ def test_segments_that_disagree_are_an_error(space: Space, tmp_path: Path) -> No
 CHILD = """
 import hashlib, sys
 import numpy as np
-from embark.data.items import as_keys
+from embark.items import as_keys
 from embark.store.buckets import open_store
 from embark.settings import load_settings
 start, stop = int(sys.argv[2]), int(sys.argv[3])

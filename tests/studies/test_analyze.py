@@ -25,6 +25,7 @@ from embark.settings import Settings, load_settings
 from embark.studies import STUDIES
 from embark.studies.analysis import Analysis
 from embark.tasks import TASKS, get_benchmark
+from folders import two_tasks
 
 MODEL = "embark/random"
 BENCHMARK = "Pocket"
@@ -198,7 +199,7 @@ def test_scores_are_those_of_the_run(settings: Settings) -> None:
 def test_own_tasks_are_known_by_their_results(
     settings: Settings, tiny: embark.Encoder, pictures: Callable[..., Path]
 ) -> None:
-    rows = embark.folder_task(pictures())
+    rows = two_tasks(pictures())
     embark.evaluate(tiny, rows, settings=settings, show_progress=False)
     row = next(row for row in rows if row.evaluator == "zeroshot")
     study = analyze.similarity(tiny, row.name, settings=settings)
@@ -230,7 +231,7 @@ def test_another_prompt_needs_embedding(settings: Settings) -> None:
 
 
 def test_a_study_notes_what_is_not_stored(tiny: embark.Encoder, pictures: Callable[..., Path]) -> None:
-    row = next(row for row in embark.folder_task(pictures()) if row.evaluator == "zeroshot")
+    row = next(row for row in two_tasks(pictures()) if row.evaluator == "zeroshot")
     embark.evaluate(tiny, [row], show_progress=False)
     assert analyze.prompts(tiny, row).notes == (
         f"{row.name}: bare class names are not stored; --embed (embed=True in Python) adds them",

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 import embark
 import samples_ark
 from embark.cli import app
-from embark.data.readers.pocket_ark import questions
 from embark.models.recorded import input_of
+from embark.readers.pocket_ark import questions
 from embark.settings import Settings, load_settings
 from embark.studies.ark import ArkDiagnosis, diagnose_ark
 from embark.studies.ark_queries import METRICS, Group

@@ -14,8 +14,7 @@ import pytest
 
 import embark
 import samples_mmeb
-from embark.data import emoji
-from embark.data.items import digest
+from embark.items import digest, emoji
 from embark.studies.diagnosis import Diagnosis
 from embark.studies.omni_analyses import Asymmetry, Modalities, Retrieval, Shift
 from embark.tasks.mmeb import OMNISET

@@ -37,6 +37,7 @@ from embark.studies.document import (
 )
 from embark.studies.report_comparisons import difference_figures
 from embark.types import Benchmark, EmbarkError
+from folders import two_tasks
 
 TAGS = {
     "html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "h3", "p", "nav", "a", "section", "figure",
@@ -62,7 +63,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> embark.Settings:
     pairs = [(f"{color} {number}", f"a {color} page {number}") for number in range(5) for color in COLORS]
     named = embark.task(pairs, "retrieval", name="Pairs_<b>&$_%{")
     models = [model("test/sharp", 0.1), model(HOSTILE, 6.0), model("test/blind", 40.0)]
-    embark.evaluate(models, [*embark.folder_task(folder), named], settings=settings, show_progress=False)
+    embark.evaluate(models, [*two_tasks(folder), named], settings=settings, show_progress=False)
     return settings
 
 

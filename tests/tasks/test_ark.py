@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from embark.data.readers import ark as reader
+from embark.readers import ark as reader
 from embark.tasks import ark, get_benchmark, get_tasks, size
 
 FACTS = Path(__file__).parents[1] / "samples" / "facts" / "ark.json"

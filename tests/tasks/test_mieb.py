@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from embark import evaluators
-from embark.data.readers import READERS
+from embark.readers import READERS
 from embark.tasks import TASKS, get_benchmark, get_tasks, mieb
 from embark.types import Pool, Task
 from matrix import every

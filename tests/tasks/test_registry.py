@@ -14,7 +14,7 @@ import pytest
 
 from embark import evaluators, protocol, tasks
 from embark.catalogue import UnknownName
-from embark.data.readers import READERS
+from embark.readers import READERS
 from embark.tasks import BENCHMARKS, TASKS, choose_tasks, get_benchmark, get_tasks
 from embark.types import MODALITIES, Benchmark, EmbarkError, Task
 from matrix import every

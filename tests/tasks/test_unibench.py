@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import embark
-from embark.data.readers import needed_files, read
+from embark.readers import needed_files, read
 from embark.tasks import BENCHMARKS, TASKS, get_benchmark, unibench
 from embark.types import Classes, Matches, Task
 from hub import FakeHub, client

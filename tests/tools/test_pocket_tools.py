@@ -19,7 +19,7 @@ import embark
 from embark.models.pocket import FRAMES, MELS, SIDE, text_ids
 
 PACKAGE = Path(embark.__file__).parent
-DATA = PACKAGE / "data" / "pocket"
+DATA = PACKAGE / "items" / "pocket"
 TOOLS = Path(__file__).parents[2] / "tools" / "pocket"
 
 

@@ -15,8 +15,8 @@ from random import Random
 from typing import Any
 
 import embark
-from embark.data.readers.pocket_ark import Question, Questions, questions
 from embark.models.recorded import SHIPPED, input_of
+from embark.readers.pocket_ark import Question, Questions, questions
 from embark.tasks.pocket_ark import TASKS
 from embark.types import Item, Media, Text
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from embark import Analysis, Encoder, ModelCard, Table, load_results
-from embark.data import items
+from embark import Analysis, Encoder, ModelCard, Table, items, load_results
 from embark.evaluators.similarity import whole
 from embark.plugins import Plugin
 from embark.results.table import Row

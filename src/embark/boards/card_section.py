@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from embark.boards.comparable_results import load_results
 from embark.catalogue import UnknownName, check_name
-from embark.data.outgoing import write_bytes
+from embark.outgoing import write_bytes
 from embark.redaction import redacted, redacted_value, this_machine
 from embark.results import Record, TaskResult
 from embark.results.table import Noted, Table

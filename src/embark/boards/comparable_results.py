@@ -10,8 +10,8 @@ from typing import Any
 
 from embark import published as papers
 from embark.catalogue import Catalogue, UnknownName, counted, group_values, listed
-from embark.data.own_tasks import tasks_here
 from embark.models import MODELS
+from embark.own.names import tasks_here
 from embark.protocol import fingerprint_of
 from embark.results import LONG_COLUMNS, Results, TaskResult, long_table, mark_commits
 from embark.results.mteb_versions import fault_of

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from embark import published as papers
+from embark import readers
 from embark.boards.aggregate import Standing, standings
 from embark.boards.comparable_results import own_results, published_results
 from embark.boards.contamination import shares
 from embark.boards.leaderboards import ranked
 from embark.catalogue import UnknownName, group_values, listed
-from embark.data import readers
-from embark.data.fetch import Hub
+from embark.hub import Hub
 from embark.models import MODELS, find_card, known_models
 from embark.models.encoder import Encoder
 from embark.models.rendering import sketch

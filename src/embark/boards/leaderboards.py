@@ -16,8 +16,8 @@ from embark.boards.contamination import zero_shot
 from embark.boards.matrix import DEFAULT_RULE, matrix
 from embark.boards.rules import by_difficulty, rule_of, summarize
 from embark.catalogue import Catalogue, check_name, counted, listed
-from embark.data.own_tasks import folder_tasks
 from embark.models import MODELS, filter_cards
+from embark.own.names import folder_tasks
 from embark.results import Results, TaskResult
 from embark.results.table import ENOUGH, Noted, Row, Table, applicable, comparable, first, footnoted, rounded
 from embark.seams import Rule

@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from embark import published
+from embark import published, readers
 from embark.catalogue import group_values
-from embark.data import readers
 from embark.results import ABOUT, TaskResult
 from embark.results.exchange import UNKNOWN
 from embark.results.table import Score
@@ -55,7 +54,7 @@ def axis_labels(task: Task, result: TaskResult) -> dict[str, tuple[tuple[str, ..
         return {id: (tuple(of_id or ()), demand or "") for id, of_id, demand in zip(ids, skills, demands, strict=True)}
     if task.reader != "ark" or not readers.external_state(task):
         return {}
-    from embark.data.readers import ark
+    from embark.readers import ark
 
     return {query: (label.skills, label.demand) for query, label in ark.labels_of(task).items()}
 

@@ -230,7 +230,7 @@ def own_rows(folder: Path | None, tasks_file: Path | None, allow_outside: bool =
 def _among(names: list[str] | None, own: list[Task]) -> Any:
     if not own:
         return names or None
-    from embark.data.own_tasks import tasks_among
+    from embark.own.names import tasks_among
 
     return tasks_among(names, own)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from embark.engine.batches import by_kind
+from embark.engine.batching.batches import by_kind
 from embark.engine.local import embed
 from embark.models.encoder import Encoder
 from embark.planning import Need

@@ -17,12 +17,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from embark.data import wav
-from embark.data.items import key, media, mixed, text
-from embark.data.media import decode
-from embark.engine.check import check_vectors
-from embark.engine.preparing import prepare
-from embark.engine.self_check import GROSS, apart, limit, pooled, unit_rows
+from embark.engine.batching.check import check_vectors
+from embark.engine.batching.self_check import GROSS, apart, limit, pooled, unit_rows
+from embark.engine.workers.preparing import prepare
+from embark.items import key, media, mixed, text, wav
+from embark.items.decoding import decode
 from embark.models.encoder import Encoder
 from embark.models.stated_vectors import Departure, StatedVectors
 from embark.planning import Need

@@ -18,19 +18,19 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from embark.allocation import keep_freed_memory
-from embark.data.media import UnreadableMedia
 from embark.engine.activity import SILENT, Activity
-from embark.engine.batches import Batch, Kind, Window, by_kind, first_batches_first, fixed_size, seconds_left
-from embark.engine.compiling import trial_is_due, try_compiled
-from embark.engine.forward import Turns, forward, turns_of
-from embark.engine.lanes import Lanes
-from embark.engine.preparing import MOST_BYTES
-from embark.engine.preparing_processes import Preparer, prepared, preparer_of_call
+from embark.engine.batching.batches import Batch, Kind, Window, by_kind, first_batches_first, fixed_size, seconds_left
+from embark.engine.batching.compiling import trial_is_due, try_compiled
+from embark.engine.batching.forward import Turns, forward, turns_of
+from embark.engine.batching.self_check import checked_places, embed_twice
+from embark.engine.batching.tuning import Tuning
 from embark.engine.report import Report
-from embark.engine.self_check import checked_places, embed_twice
-from embark.engine.sink import Sink
-from embark.engine.tuning import Tuning
-from embark.engine.watch import Stalled, Watch
+from embark.engine.workers.lanes import Lanes
+from embark.engine.workers.preparing import MOST_BYTES
+from embark.engine.workers.preparing_processes import Preparer, prepared, preparer_of_call
+from embark.engine.workers.sink import Sink
+from embark.engine.workers.watch import Stalled, Watch
+from embark.items.decoding import UnreadableMedia
 from embark.models.device import own_stream
 from embark.models.encoder import Encoder
 from embark.planning import Need, keys_of, take

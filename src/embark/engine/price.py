@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from embark.catalogue import group_values
-from embark.engine.preparing import prepare
+from embark.engine.workers.preparing import prepare
 from embark.models.encoder import Bill, Encoder
 from embark.planning import Need
 from embark.types import EmbarkError

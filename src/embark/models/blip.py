@@ -7,6 +7,13 @@ from dataclasses import dataclass, replace
 from math import isqrt
 from typing import Any
 
+from embark.models.checkpoints import (
+    Checkpoint,
+    companion_checkpoint,
+    fetch_checkpoint,
+    fetch_weights_file,
+    is_weights_file,
+)
 from embark.models.device import compile_children, pad, to_numpy, without_gradients
 from embark.models.encoder import Encoder, Matching, Reranker, Towers, render_item
 from embark.models.hf import (
@@ -18,7 +25,6 @@ from embark.models.hf import (
     rename_tensors,
     text_tower,
 )
-from embark.models.hub import Checkpoint, companion_checkpoint, fetch_checkpoint, fetch_weights_file, is_weights_file
 from embark.models.joint import JointEncoder, truncate
 from embark.models.loading import Loading, loaded_card
 from embark.models.pixel_towers import pixel_towers

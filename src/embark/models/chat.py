@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from embark.models.checkpoints import Checkpoint
 from embark.models.device import last_token, pad
 from embark.models.hf import Tokenizer, image_processor, load_model
-from embark.models.hub import Checkpoint
 from embark.models.loading import Loading
 from embark.models.mllm import (
     QWEN_VL,

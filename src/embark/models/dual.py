@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from embark.models.checkpoints import Checkpoint, fetch_checkpoint
 from embark.models.device import compile_children, release_weights
 from embark.models.encoder import Encoder, Tower, Towers
 from embark.models.hf import Tokenizer, image_processor, load_model, text_tower
-from embark.models.hub import Checkpoint, fetch_checkpoint
 from embark.models.loading import Loading, loaded_card, logit_scale
 from embark.models.pixel_towers import pixel_towers
 from embark.models.pixels import image_preprocessor, with_unibench_pixels

@@ -294,7 +294,7 @@ def _usual(card: ModelCard) -> dict[Modality, list[Any]]:
 
 
 def _odd(card: ModelCard) -> dict[Modality, list[Any]]:
-    """Unusual inputs: long, large, tiny, narrow and transparent ones, in the form that `data.media` decodes to."""
+    """Unusual inputs: long, large, tiny, narrow and transparent ones, in the form that `items.decoding` decodes to."""
     words = ["naïve", "CAFÉ,", "(x_1 + y²)", "Übergröße!", "“so”…", "ёлка", "नमस्ते", "مرحبا", "👩‍🚀🇯🇵", "\t—\n"]
     text = " ".join(f"{words[n % len(words)]} {n * n} {chr(0x4E00 + n)}" for n in range(500))
     large = _picture(640, 427)

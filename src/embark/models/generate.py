@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from embark.models import hub
+from embark.models import checkpoints
 from embark.models.chat import Chat, fill_template
 from embark.models.device import pad, without_gradients
 from embark.models.encoder import Capabilities, Generator
@@ -25,7 +25,7 @@ MAX_TOKENS = 256  # of a text, unless the card's options state another number ("
 
 def load(card: ModelCard, loading: Loading) -> Generator:
     """A chat model with the template of its checkpoint, or of its card's options."""
-    checkpoint = hub.fetch_checkpoint(card, loading)
+    checkpoint = checkpoints.fetch_checkpoint(card, loading)
     chat = Chat(checkpoint, loading)
     template = card.options.get("template") or _template(chat.tokenizer, card.name)
     end = chat.model.generation_config.eos_token_id
@@ -38,7 +38,7 @@ def load_blip(card: ModelCard, loading: Loading) -> Generator:
     """BLIP's captioner."""
     from transformers import BlipForConditionalGeneration
 
-    checkpoint = hub.fetch_checkpoint(card, loading)
+    checkpoint = checkpoints.fetch_checkpoint(card, loading)
     model = load_model(BlipForConditionalGeneration, checkpoint, loading)
     return CaptionGenerator(
         loaded_card(checkpoint.card, loading, 1, ("image",), stored="uint8"),

@@ -10,9 +10,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from embark.models.checkpoints import Checkpoint
 from embark.models.device import pad, split_options, to_device, to_numpy, varying_shapes, without_gradients
 from embark.models.encoder import Tower
-from embark.models.hub import Checkpoint
 from embark.models.loading import Loading
 from embark.models.text_length import UNLIMITED, TextLength, text_length
 from embark.models.tokens import FastTokenizer, Tokens

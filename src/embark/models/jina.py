@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from embark.models.checkpoints import Checkpoint, fetch_checkpoint
 from embark.models.device import to_device, to_numpy
 from embark.models.encoder import Encoder, Tower, Towers, image_towers
-from embark.models.hub import Checkpoint, fetch_checkpoint
 from embark.models.loading import Loading, loaded_card
 from embark.settings import load_settings
 from embark.types import Array, EmbarkError, ModelCard

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
-from embark.models import hub
+from embark.models import checkpoints
 from embark.models.device import to_numpy, without_gradients
 from embark.models.encoder import Encoder, embed_in_groups
 from embark.models.hf import check_vocabulary, load_model
@@ -24,7 +24,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     """ColPali and ColQwen2 of transformers."""
     from transformers import AutoProcessor, ColPaliForRetrieval, ColQwen2ForRetrieval
 
-    checkpoint = hub.fetch_checkpoint(card, loading)
+    checkpoint = checkpoints.fetch_checkpoint(card, loading)
     kinds = {"colpali": ColPaliForRetrieval, "colqwen2": ColQwen2ForRetrieval}
     if (kind := checkpoint.config.get("model_type", "")) not in kinds:
         raise EmbarkError(f"{card.name} is of type '{kind}'; this loader knows {' and '.join(kinds)}.")
@@ -41,7 +41,7 @@ def load_colbert(card: ModelCard, loading: Loading) -> Encoder:
     """ColBERT and later models of its kind, by sentence-transformers."""
     from sentence_transformers import MultiVectorEncoder
 
-    checkpoint = hub.fetch_checkpoint(card, loading, also=("*.metadata",))
+    checkpoint = checkpoints.fetch_checkpoint(card, loading, also=("*.metadata",))
     model = load_modules(MultiVectorEncoder, checkpoint, loading, {})
     tokens = getattr(model[0], "document_length", None) or model.max_seq_length
     record = TextLength(tokens, "the checkpoint").record

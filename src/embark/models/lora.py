@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from embark.models import hub
+from embark.models import checkpoints
+from embark.models.checkpoints import Checkpoint
 from embark.models.hf import load_tensors
-from embark.models.hub import Checkpoint
 from embark.models.loading import Loading
 from embark.types import EmbarkError
 
@@ -25,7 +25,7 @@ def adapter_and_base(checkpoint: Checkpoint, loading: Loading) -> tuple[Checkpoi
     if not (checkpoint.folder / CONFIG).is_file():
         return checkpoint, checkpoint
     base = checkpoint.card.options.get("base") or _config(checkpoint)["base_model_name_or_path"]
-    return hub.companion_checkpoint(checkpoint.with_options(base=base), "base", loading)
+    return checkpoints.companion_checkpoint(checkpoint.with_options(base=base), "base", loading)
 
 
 def merge(model: Any, adapter: Checkpoint) -> None:
@@ -64,12 +64,12 @@ def _weight_name(name: str, weights: dict[str, Any], adapter: Checkpoint) -> str
 
 
 def _config(checkpoint: Checkpoint) -> dict[str, Any]:
-    return hub.read_json(checkpoint.folder / CONFIG)
+    return checkpoints.read_json(checkpoint.folder / CONFIG)
 
 
 def _matrices(adapter: Checkpoint) -> dict[str, Any]:
     safe, pickled = (adapter.folder / name for name in WEIGHTS)
     if safe.is_file():
         return load_tensors(safe)
-    adapter.require_trust(hub.PICKLED)
+    adapter.require_trust(checkpoints.PICKLED)
     return load_tensors(pickled)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from embark.models import hub
+from embark.models import checkpoints
 from embark.models.cards.mllm import DEFAULTS
 from embark.models.device import POOLING, pad, to_numpy, without_gradients
 from embark.models.encoder import Capabilities, Encoder, require_tokens
@@ -30,7 +30,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     """The encoder of a vision-language checkpoint, whole or as an adapter of its base model."""
     from transformers import AutoConfig, AutoModel
 
-    checkpoint, base = adapter_and_base(hub.fetch_checkpoint(card, loading), loading)
+    checkpoint, base = adapter_and_base(checkpoints.fetch_checkpoint(card, loading), loading)
     config = AutoConfig.from_pretrained(base.folder, local_files_only=True, trust_remote_code=base.trusted)
     if config.model_type not in TYPES:
         raise EmbarkError(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from embark.models.checkpoints import Checkpoint, companion_checkpoint, fetch_checkpoint
 from embark.models.device import mean_token, to_device
 from embark.models.encoder import Encoder, Towers
 from embark.models.hf import Tokenizer, image_processor, load_model, read_weights, rename_tensors, text_tower
-from embark.models.hub import Checkpoint, companion_checkpoint, fetch_checkpoint
 from embark.models.loading import Loading, loaded_card
 from embark.models.pixel_towers import pixel_towers
 from embark.types import EmbarkError, ModelCard

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from embark.models import hub
+from embark.models import checkpoints
+from embark.models.checkpoints import Checkpoint
 from embark.models.device import last_token, to_device
 from embark.models.encoder import Encoder
 from embark.models.hf import Tokenizer, image_processor, load_model, read_weights, two_layers
-from embark.models.hub import Checkpoint
 from embark.models.loading import Loading
 from embark.models.mllm import (
     GridProcessor,
@@ -29,7 +29,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     """The encoder of a thinker: alone, or as a part of Qwen2.5-Omni, whose speech part is left out."""
     from transformers import Qwen2_5OmniThinkerModel
 
-    checkpoint = hub.fetch_checkpoint(card, loading)
+    checkpoint = checkpoints.fetch_checkpoint(card, loading)
     config = _config(checkpoint)
     modalities: tuple[Modality, ...] = ("text", "image", "video", "audio")
     card = complete_card(checkpoint.card, loading, config.model_type, config.text_config.hidden_size, modalities)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from embark.models.checkpoints import fetch_checkpoint, read_json
 from embark.models.encoder import (
     Capabilities,
     Encoder,
@@ -26,7 +27,6 @@ from embark.models.encoder import (
     require_tokens,
     unit,
 )
-from embark.models.hub import fetch_checkpoint, read_json
 from embark.models.loading import Loading, record_loading
 from embark.models.pixels import Fit
 from embark.models.prompts import Prompted, Prompts, join_texts, split_prompt

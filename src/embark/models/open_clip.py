@@ -12,9 +12,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from embark.models.checkpoints import Checkpoint, fetch_checkpoint, fetch_weights_file, is_weights_file
 from embark.models.device import compile_module, release_weights, stack, to_device, to_numpy, without_gradients
 from embark.models.encoder import Encoder, Tower, Towers, image_towers
-from embark.models.hub import Checkpoint, fetch_checkpoint, fetch_weights_file, is_weights_file
 from embark.models.loading import Loading, loaded_card, logit_scale
 from embark.models.pixels import styled_preparations, with_unibench_pixels
 from embark.types import Array, EmbarkError, Modality, ModelCard

@@ -11,11 +11,11 @@ from math import ceil, isqrt
 from types import SimpleNamespace
 from typing import Any
 
-from embark.models import hub
+from embark.models import checkpoints
+from embark.models.checkpoints import Checkpoint
 from embark.models.device import release_weights, to_device
 from embark.models.encoder import Encoder, require_tokens
 from embark.models.hf import CLIP_MEAN, CLIP_SPREAD, Tokenizer, load_model, read_weights, two_layers
-from embark.models.hub import Checkpoint
 from embark.models.loading import Loading
 from embark.models.lora import adapter_and_base, merge
 from embark.models.mllm import MediaInput, MllmEncoder, Prompt, complete_card
@@ -29,7 +29,7 @@ HEAD = 64  # the width of an attention head of CLIP; all other shapes are those 
 
 def load(card: ModelCard, loading: Loading) -> Encoder:
     """The encoder of a Phi-3.5-vision checkpoint, whole or as an adapter of it."""
-    checkpoint, base = adapter_and_base(hub.fetch_checkpoint(card, loading), loading)
+    checkpoint, base = adapter_and_base(checkpoints.fetch_checkpoint(card, loading), loading)
     with_tokenizer = checkpoint if (checkpoint.folder / "tokenizer_config.json").is_file() else base
     tokenizer = Tokenizer(with_tokenizer, cut=False)
     modules = to_device(_modules(base, loading), checkpoint.card, replace(loading, compile=False))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from embark.models.hub import folder_revision, read_json
+from embark.models.checkpoints import folder_revision, read_json
 from embark.models.loaders import LOADERS
 from embark.types import EmbarkError, ModelCard
 

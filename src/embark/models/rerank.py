@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from embark.models import hub
+from embark.models import checkpoints
 from embark.models.cards.rerank import JINA, QWEN3, QWEN3_VL
 from embark.models.chat import Chat, fill_template
 from embark.models.device import compile_module, pad, to_numpy, without_gradients
@@ -24,7 +24,7 @@ def load(card: ModelCard, loading: Loading) -> Reranker:
     """A sequence classifier with one label, as for sentence-transformers' CrossEncoder."""
     from transformers import AutoModelForSequenceClassification
 
-    checkpoint = hub.fetch_checkpoint(card, loading)
+    checkpoint = checkpoints.fetch_checkpoint(card, loading)
     model = load_model(AutoModelForSequenceClassification, checkpoint, loading)
     if model.config.num_labels != 1:
         raise EmbarkError(f"{card.name} tells {model.config.num_labels} classes apart; a re-ranker gives one score.")
@@ -41,7 +41,7 @@ def load(card: ModelCard, loading: Loading) -> Reranker:
 
 def load_yes_no(card: ModelCard, loading: Loading) -> Reranker:
     """A language model that answers yes or no; the score is the logit of "yes" minus that of "no"."""
-    checkpoint = hub.fetch_checkpoint(card, loading)
+    checkpoint = checkpoints.fetch_checkpoint(card, loading)
     with_vision = checkpoint.config.get("model_type") in QWEN_VL
     checkpoint = checkpoint.with_options(**{**(QWEN3_VL if with_vision else QWEN3), **card.options})
     chat = Chat(checkpoint, loading)
@@ -59,7 +59,7 @@ def load_jina(card: ModelCard, loading: Loading) -> Reranker:
     """Jina's m0: Qwen2-VL with two layers in place of the logits, on the state of a token that ends every prompt."""
     import torch
 
-    checkpoint = hub.fetch_checkpoint(card, loading).with_options(**{**JINA, **card.options})
+    checkpoint = checkpoints.fetch_checkpoint(card, loading).with_options(**{**JINA, **card.options})
     chat = Chat(checkpoint, loading, head=False)
     weights = read_weights(checkpoint).items()
     state = {name.removeprefix("score."): tensor for name, tensor in weights if name.startswith("score.")}

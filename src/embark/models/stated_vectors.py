@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from embark.models.checkpoints import Checkpoint, read_json
 from embark.models.device import to_numpy, without_gradients
 from embark.models.dual import ARCHITECTURES, tower_vectors
 from embark.models.hf import CLIP_MEAN, CLIP_SPREAD, image_processor, load_model
-from embark.models.hub import Checkpoint, read_json
 from embark.models.loading import Loading
 from embark.models.text import check_code, load_modules, role_prompts
 from embark.models.text_length import TextLength, text_length

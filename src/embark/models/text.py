@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from embark.catalogue import group_values
+from embark.models.checkpoints import PICKLED, Checkpoint, fetch_checkpoint, read_json
 from embark.models.device import POOLING, pad, release_weights, to_device, to_numpy, without_gradients
 from embark.models.encoder import Capabilities, Encoder, embed_in_groups, require_tokens
 from embark.models.hf import Tokenizer, check_vocabulary, load_model, quiet
-from embark.models.hub import PICKLED, Checkpoint, fetch_checkpoint, read_json
 from embark.models.loading import Loading, loaded_card, record_loading, with_dim
 from embark.models.prompts import Prompted, Prompts, join_texts, split_prompt
 from embark.models.text_length import CARD, TextLength, text_length

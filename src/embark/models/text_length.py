@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from embark.models.hub import read_json
+from embark.models.checkpoints import read_json
 from embark.types import EmbarkError
 
 UNLIMITED = 1 << 20  # tokens; this and larger numbers (transformers writes 1e30) stand for "no limit"

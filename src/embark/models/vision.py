@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from embark.models.checkpoints import Checkpoint, fetch_checkpoint
 from embark.models.device import stack, to_device, to_numpy, without_gradients
 from embark.models.encoder import Encoder, Towers, image_towers
 from embark.models.hf import image_processor, load_model
-from embark.models.hub import Checkpoint, fetch_checkpoint
 from embark.models.loading import Loading, loaded_card
 from embark.models.pixel_towers import pixel_towers
 from embark.types import Array, EmbarkError, ModelCard

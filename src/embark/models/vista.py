@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from embark.models.checkpoints import Checkpoint, companion_checkpoint, fetch_checkpoint
 from embark.models.device import pad, to_device, to_numpy, without_gradients
 from embark.models.encoder import Encoder
 from embark.models.hf import CLIP_MEAN, CLIP_SPREAD, Tokenizer, read_weights, text_tower
-from embark.models.hub import Checkpoint, companion_checkpoint, fetch_checkpoint
 from embark.models.joint import JointEncoder, truncate
 from embark.models.loading import Loading, loaded_card
 from embark.models.pixels import BytePreprocessor, Fit, ImageInputs

@@ -21,8 +21,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from embark.atomic import NO_ROOM, atomically
 from embark.catalogue import group_values
-from embark.data.atomic import NO_ROOM, atomically
 from embark.models.card_facts import public_card
 from embark.paths import leads_out, place
 from embark.redaction import Private, last_name, redacted_value

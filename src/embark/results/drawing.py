@@ -12,7 +12,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from embark.data.outgoing import write_bytes
+from embark.outgoing import write_bytes
 from embark.redaction import Private, redacted, redacted_value, this_machine
 from embark.results.table import FOOTNOTE, HINT, Tabular
 from embark.types import EmbarkError

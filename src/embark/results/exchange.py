@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from embark.catalogue import counted, listed
-from embark.data import limits
-from embark.data.lazy_media import changing_parquet_batches
-from embark.data.outgoing import write_bytes
+from embark.items import limits
+from embark.items.lazy_media import changing_parquet_batches
 from embark.models import MODELS
+from embark.outgoing import write_bytes
 from embark.paths import component
 from embark.redaction import redacted, this_machine
 from embark.results import META, OURS, Record, Results, TaskResult, outgoing_card, outgoing_result

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from embark.catalogue import UnknownName, listed
 from embark.models import LOADERS, MODELS, find_card, own_models
+from embark.models.checkpoints import folder_revision
 from embark.models.encoder import Encoder
-from embark.models.hub import folder_revision
 from embark.results import Results, TaskResult
 from embark.settings import Settings, load_settings
 from embark.types import EmbarkError, ModelCard

@@ -15,10 +15,10 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from embark.atomic import atomically
 from embark.catalogue import Catalogue
-from embark.data.atomic import atomically
-from embark.data.own_tasks import tasks_here
 from embark.field_types import misfits, stated_fields
+from embark.own.names import tasks_here
 from embark.tasks import TASKS
 from embark.types import ClaimedTask, Pool, Source, Style, Task
 

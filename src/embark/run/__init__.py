@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from embark.data.own_tasks import tasks_to_run
-from embark.engine.ray_cluster import Cluster, disconnect
+from embark.engine.ray.cluster import Cluster, disconnect
 from embark.models import Loading
+from embark.own.names import tasks_to_run
 from embark.run.cluster import cluster_of
 from embark.run.evaluation import Evaluation
 from embark.run.models import Models, name_models
@@ -78,6 +78,6 @@ def evaluate(
     run.predicted = settle_prediction(
         prediction_file(bench.settings, evaluation.cards, chosen), run.computed, run.embedded, run.seconds
     )
-    if evaluation.failed and not run.results:
+    if evaluation.ledger.failed and not run.results:
         raise NothingScored(run)
     return run

@@ -20,23 +20,23 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from embark.atomic import atomically
 from embark.catalogue import check_name, counted, listed
-from embark.data import speech, tuples
-from embark.data.atomic import atomically
-from embark.data.encode import ENDINGS
-from embark.data.fetch import Hub
-from embark.data.films import camera_film, motion_of
-from embark.data.layout import media_kind
-from embark.data.readers import content_revision
-from embark.data.readers._table import as_list, of_subset, open_table
-from embark.data.readers.folder import folder_task
-from embark.data.readers.tuples import COLUMNS
-from embark.data.tasks_file import to_toml
 from embark.engine.progress import progress
 from embark.evaluators.similarity import whole
+from embark.hub import Hub
+from embark.items import speech, tuples
+from embark.items.encode import ENDINGS
+from embark.items.films import camera_film, motion_of
 from embark.models import Loading
 from embark.models.encoder import Encoder
+from embark.own.folder import folder_task
+from embark.own.tasks_file import to_toml
 from embark.paths import component
+from embark.readers import content_revision
+from embark.readers._table import as_list, of_subset, open_table
+from embark.readers.layout import media_kind
+from embark.readers.tuples import COLUMNS
 from embark.results.table import Noted, Row, Table
 from embark.run.stored_vectors import Stored
 from embark.run.workbench import Workbench

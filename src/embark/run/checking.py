@@ -12,15 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from embark import readers
 from embark.catalogue import listed
-from embark.data import readers
-from embark.data.fetch import Hub
-from embark.data.layout import card_head, is_table
-from embark.data.own_tasks import tasks_to_run
-from embark.data.remote import TableHead, table_head
 from embark.engine.progress import progress
+from embark.hub import Hub
+from embark.own.names import tasks_to_run
+from embark.readers.layout import card_head, is_table
+from embark.readers.remote import TableHead, table_head
 from embark.results.table import Noted, Row, Table, data_frame
-from embark.run.failures import FailureLog
+from embark.run.crash_log import CrashLog
 from embark.run.fetching import from_hub
 from embark.settings import Settings, load_settings
 from embark.tasks import Tasks
@@ -78,7 +78,7 @@ def check(tasks: Tasks, *, settings: Settings | None = None, show_progress: bool
     if settings.offline:
         raise EmbarkError("A check asks the hub, and this is offline: unset EMBARK_OFFLINE and HF_HUB_OFFLINE.")
     hub = Hub(settings)
-    log = FailureLog(settings)
+    log = CrashLog(settings)
     chosen = [task for task in tasks_to_run(tasks) if from_hub(task)]
 
     def examine(task: Task) -> list[Finding]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from embark import evaluators
 from embark.catalogue import check_name
-from embark.engine.ray import RayEngine
-from embark.engine.ray_cluster import Cluster, connect
+from embark.engine.ray.cluster import Cluster, connect
+from embark.engine.ray.engine import RayEngine
 from embark.models import Loading
 from embark.models.encoder import Encoder
 from embark.planning import Demand

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from embark.catalogue import counted, group_values, listed
-from embark.data.own_tasks import tasks_to_run
 from embark.engine import rates
 from embark.engine.rates import FASTEST, GPUS, SLOWEST, TYPICAL, Assumption, Gpu
 from embark.models import LOADERS, parameter_count, short_count
+from embark.own.names import tasks_to_run
 from embark.planning import Workload, workload
 from embark.results.table import Exact, Interval, Row, Table, Tabular, applicable, data_frame
 from embark.run.models import Models, model_card, model_name, name_models

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from embark import evaluators
-from embark.data.items import as_items, content_numbers, part_numbers, take
-from embark.data.lazy_items import take_ids
 from embark.evaluators.similarity import as_float32, has_token_vectors, tokens_of
+from embark.items import as_items, content_numbers, part_numbers, take
+from embark.items.lazy_items import take_ids
 from embark.results.schema import PART, PARTNER
 from embark.stats.shared import partners
 from embark.types import MODALITIES, Array, Scores, Side, Task, Truth

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from embark.engine.doctor import Finding, examine
 from embark.models import Loading, find_card
+from embark.models.checkpoints import fetch_checkpoint
 from embark.models.encoder import Encoder
-from embark.models.hub import fetch_checkpoint
 from embark.models.stated_vectors import StatedVectors, stated_vectors
 from embark.results.table import Noted, Row, Table
 from embark.run.models import StoredOnly, load_model, model_card

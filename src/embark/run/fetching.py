@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from embark import readers
 from embark.catalogue import counted, listed
-from embark.data import readers
-from embark.data.fetch import Hub, is_local
-from embark.data.own_tasks import tasks_to_run
 from embark.engine.progress import progress
+from embark.hub import Hub
+from embark.hub.listing import is_local
+from embark.own.names import tasks_to_run
 from embark.results.table import Noted, Row, Table, applicable, data_frame
-from embark.run.failures import FailureLog
+from embark.run.crash_log import CrashLog
 from embark.settings import Settings, load_settings
 from embark.tasks import Tasks
 from embark.types import EmbarkError, Task
@@ -87,7 +88,7 @@ def fetch(
     only_look = dry_run or hub.offline
     chosen = [task for task in tasks_to_run(tasks) if from_hub(task)]
     problems: dict[str, list[str]] = {}
-    log = FailureLog(settings)
+    log = CrashLog(settings)
     for task in chosen:
         try:
             _list_files(task, hub) if only_look else _download_and_read(task, hub)

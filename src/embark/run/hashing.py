@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager
 from functools import partial
 from threading import Lock
 
-from embark.data.items import as_items
-from embark.data.lazy_media import Scan
+from embark.items import as_items
+from embark.items.lazy_media import Scan
 from embark.models.encoder import Encoder, unchanged
 from embark.processes import POSSIBLE, SINGLE_THREADED, NoWorkers, Workers
 from embark.settings import cores

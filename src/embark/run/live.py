@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from embark.catalogue import listed
+from embark.engine.batching.tuning import Tuning
 from embark.engine.report import Report
-from embark.engine.tuning import Tuning
 from embark.models.adapt import encoder_of
 from embark.models.encoder import Encoder
 from embark.planning import Demand
@@ -230,8 +230,8 @@ def _random_states(torch: Any) -> list[tuple[Callable[[Any], Any], Any]]:
 class _LiveWorkbench(Workbench):
     """A workbench whose vectors are in memory, until the next step; it writes nothing."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
         self.tuning = Tuning()
 
     def forget(self) -> None:

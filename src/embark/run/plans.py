@@ -13,18 +13,18 @@ import numpy as np
 
 from embark import evaluators
 from embark.catalogue import counted, group_values, listed
-from embark.data.fetch import is_local
-from embark.data.own_tasks import tasks_to_run
-from embark.engine.batches import by_kind
+from embark.engine.batching.batches import by_kind
 from embark.engine.calibration import SECONDS, calibrate
 from embark.engine.price import bills, total
 from embark.engine.progress import progress, span
+from embark.hub.listing import is_local
 from embark.models import Loading
 from embark.models.encoder import Bill, Encoder
+from embark.own.names import tasks_to_run
 from embark.planning import Count, Demand, Outline, Plan, outline
 from embark.results.table import Exact, Row, Table, Tabular, applicable, data_frame, html_notes
 from embark.run import Skipped, skipped_notes
-from embark.run.failures import FailureLog
+from embark.run.crash_log import CrashLog
 from embark.run.models import Models, load_model, model_name, name_models
 from embark.run.predictions import Prediction, prediction_file, scoring_seconds
 from embark.run.workbench import Workbench, incompatibility
@@ -198,7 +198,7 @@ def plan(
     if not read_data:
         return PlanReport(tuple(chosen), outline=outline(chosen))
     bench = Workbench(settings or load_settings(), show_progress=show_progress)
-    log = FailureLog(bench.settings)
+    log = CrashLog(bench.settings)
     skipped: list[Skipped] = []
     models: list[ModelPlan] = []
     cards: list[ModelCard] = []
@@ -227,7 +227,7 @@ def _model_plan(
     encoder: Encoder,
     tasks: Sequence[Task],
     skipped: list[Skipped],
-    log: FailureLog,
+    log: CrashLog,
     loading: float,
     seconds: float,
 ) -> ModelPlan:

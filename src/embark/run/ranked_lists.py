@@ -13,19 +13,19 @@ from pathlib import Path
 
 import numpy as np
 
+from embark import readers
 from embark.catalogue import check_name
-from embark.data import readers
-from embark.data.outgoing import write_text
 from embark.evaluators.ranks import tie_places
 from embark.evaluators.topk import topk
 from embark.models import Loading
 from embark.models.encoder import Encoder
+from embark.outgoing import write_text
 from embark.paths import place
 from embark.planning import Demand, task_demand
 from embark.redaction import Content, redacted, this_machine
 from embark.results import Results
 from embark.results.task_rows import known_tasks
-from embark.run.failures import FailureLog
+from embark.run.crash_log import CrashLog
 from embark.run.models import Models, choose_models
 from embark.run.stages import StagedWorkbench, Stages
 from embark.run.workbench import Workbench, readable_items
@@ -94,7 +94,7 @@ def rank(
     if stages:
         bench = StagedUnlabeled(stages, loading or Loading(), bench)
     rows = [bench.row(task) for task in chosen]
-    log = FailureLog(bench.settings)
+    log = CrashLog(bench.settings)
     failures = []
     for encoder in choose_models(model, loading, bench.settings):
         for task in rows:

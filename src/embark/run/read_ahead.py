@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from embark.planning import Demand
+from embark.planning import Count, Demand
 from embark.results import TaskResult
 from embark.threads import DaemonThreads
 from embark.types import Task
@@ -24,19 +24,30 @@ PATIENCE = 0.5  # seconds to wait for the next task where later ones are ready: 
 WAVE = 250_000  # items of tasks that are taken together: the next scores come soon, and batches are full
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Opened:
-    """A task that was read: its demands, or the result on disk that stands, or the error that it met."""
+    """A task that was read: its demands, or the result on disk that stands, or the error that it met.
+
+    `counts` of its parts (split and subset) come with its first plan. `first` is false where stored vectors were found
+    damaged, and it is embedded once more.
+    """
 
     task: Task
-    content: list[Demand] | TaskResult | Exception
+    content: tuple[Demand, ...] | TaskResult | Exception
     bytes: int = 0
+    outdated: TaskResult | None = None  # a result on disk that does not stand
+    counts: Mapping[tuple[str, str], Count] = field(default_factory=dict)
+    first: bool = True
+
+    @property
+    def demands(self) -> tuple[Demand, ...]:
+        """What it lacks and has of vectors, by part; nothing where there is nothing to score."""
+        return self.content if isinstance(self.content, tuple) else ()
 
     @property
     def items(self) -> int:
         """The number of its items to have vectors of."""
-        demands = self.content if isinstance(self.content, list) else []
-        return sum(len(keys) for demand in demands for keys in demand.keys.values())
+        return sum(len(keys) for demand in self.demands for keys in demand.keys.values())
 
 
 class ReadAhead(AbstractContextManager["ReadAhead"]):
@@ -61,11 +72,13 @@ class ReadAhead(AbstractContextManager["ReadAhead"]):
         self._limit = limit
         self._fetch = fetch
         self._fetch_ahead = fetch_ahead
-        self._unread = deque(tasks)
-        self._unfetched = deque(tasks if fetch else ())
-        self._fetched: dict[int, Future[Any]] = {id(task): Future() for task in self._unfetched}
-        self._order = list(tasks)  # tasks that were not taken
-        self._ready: dict[int, Opened] = {}  # by id of the task
+        self._tasks = tasks
+        numbers = range(len(tasks))
+        self._unread = deque(numbers)
+        self._unfetched = deque(numbers if fetch else ())
+        self._fetched: dict[int, Future[Any]] = {number: Future() for number in self._unfetched}
+        self._order = list(numbers)  # tasks that were not taken
+        self._ready: dict[int, Opened] = {}
         self._held = 0  # bytes
         self._unreleased = 0  # tasks whose data was downloaded, or is now
         self._closed = False
@@ -90,16 +103,16 @@ class ReadAhead(AbstractContextManager["ReadAhead"]):
         """
         with self._changed:
             self._wait_for(lambda: bool(self._ready) or until())
-            self._wait_for(lambda: id(self._order[0]) in self._ready or until(), PATIENCE)
+            self._wait_for(lambda: self._order[0] in self._ready or until(), PATIENCE)
             taken: list[Opened] = []
             if until():
                 return taken
-            for task in list(self._order):
-                if opened := self._ready.get(id(task)):
+            for number in list(self._order):
+                if opened := self._ready.get(number):
                     if taken and sum(other.items for other in (*taken, opened)) > WAVE:
                         break
-                    taken.append(self._ready.pop(id(task)))
-                    self._order.remove(task)
+                    taken.append(self._ready.pop(number))
+                    self._order.remove(number)
                 elif taken:
                     break
             return taken
@@ -120,11 +133,9 @@ class ReadAhead(AbstractContextManager["ReadAhead"]):
         with self._changed:
             self._unreleased -= 1
             self._held -= opened.bytes
-            opened.bytes = 0
-            opened.content = []
             self._changed.notify_all()
 
-    def _next(self) -> Task | None:
+    def _next(self) -> int | None:
         """The next task to read, when there is room for it; None when there is none."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or not self._unread or self._may_read())
@@ -133,9 +144,10 @@ class ReadAhead(AbstractContextManager["ReadAhead"]):
             return self._unread.popleft()
 
     def _read_all(self) -> None:
-        while (task := self._next()) is not None:
+        while (number := self._next()) is not None:
+            task = self._tasks[number]
             try:
-                if future := self._fetched.get(id(task)):
+                if future := self._fetched.get(number):
                     with self._waiting():
                         future.exception()  # if there is one, reading tells better what is wrong
                 opened = self._read(task)
@@ -148,8 +160,9 @@ class ReadAhead(AbstractContextManager["ReadAhead"]):
                 raise
             with self._changed:
                 self._held += opened.bytes
-                self._ready[id(task)] = opened
+                self._ready[number] = opened
                 self._changed.notify_all()
+            del opened  # a waiting thread holds nothing of what it read
 
     def _fetch_all(self) -> None:
         assert self._fetch is not None
@@ -158,12 +171,12 @@ class ReadAhead(AbstractContextManager["ReadAhead"]):
                 self._changed.wait_for(lambda: self._closed or not self._unfetched or self._may_fetch())
                 if self._closed or not self._unfetched:
                     return
-                task = self._unfetched.popleft()
+                number = self._unfetched.popleft()
                 self._unreleased += 1
             try:
-                self._fetched[id(task)].set_result(self._fetch(task))
+                self._fetched[number].set_result(self._fetch(self._tasks[number]))
             except BaseException as error:  # reading waits for it, whatever it was
-                self._fetched[id(task)].set_exception(error)
+                self._fetched[number].set_exception(error)
 
     def _may_read(self) -> bool:
         alone = len(self._order) == len(self._unread)  # nothing that was read, or is read now, waits to be taken

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from embark.catalogue import check_name, counted
-from embark.data.outgoing import write_bytes, write_text
 from embark.models import Loading
 from embark.models.encoder import Encoder, Reranker
 from embark.models.recorded import as_stored, input_key, input_of
+from embark.outgoing import write_bytes, write_text
 from embark.planning import Demand
 from embark.redaction import Content
 from embark.results import Results

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from embark import __version__, results
-from embark.data.fetch import Hub
-from embark.data.lazy_items import id_array, take_ids
 from embark.engine.report import Report
+from embark.hub import Hub
+from embark.items.lazy_items import id_array, take_ids
 from embark.models.encoder import Encoder
 from embark.planning import Count, Demand
 from embark.protocol import encoder_fingerprint, fingerprint_of, style_used

@@ -18,10 +18,10 @@ import numpy as np
 
 from embark import published as papers
 from embark.catalogue import check_name
-from embark.data.drop_items import without
-from embark.data.items import key
 from embark.evaluators.pairs import PairScores
 from embark.evaluators.rerank import Reranked, shortlist
+from embark.items import key
+from embark.items.drop_items import without
 from embark.models import Loading, get_generator, get_reranker
 from embark.models.adapt import as_generator, as_reranker
 from embark.models.encoder import Encoder, Generator, Interrupted, Likelihoods, Reranker, prepare_many

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from embark.catalogue import counted, group_values
-from embark.data import own_tables
+from embark.own import tables as own_tables
 from embark.results import Results
 from embark.results.table import Exact, Row, Table, Tabular
 from embark.settings import Settings, load_settings

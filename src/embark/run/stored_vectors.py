@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from embark.data import readers
-from embark.data.items import as_items
+from embark import readers
 from embark.engine.report import Report
+from embark.items import as_items
 from embark.models import Loading
 from embark.models.encoder import Encoder
 from embark.planning import Demand, Plan

@@ -22,22 +22,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from embark.catalogue import check_name, counted, listed
-from embark.data import limits
-from embark.data.items import digest
-from embark.data.lazy_media import changing_parquet_batches
-from embark.data.outgoing import json_lines_file, numbers_file, parquet_file
 from embark.engine.report import Report
 from embark.evaluators.similarity import has_token_vectors
+from embark.items import digest, limits
+from embark.items.lazy_media import changing_parquet_batches
 from embark.models import Loading
 from embark.models.encoder import Encoder
+from embark.outgoing import json_lines_file, numbers_file, parquet_file
 from embark.planning import Demand, plan
 from embark.redaction import Content
 from embark.results import Results
 from embark.results.table import Noted, Row, Table
 from embark.results.task_rows import known_tasks
 from embark.run import Run
+from embark.run.crash_log import CrashLog
 from embark.run.embedded_task import Embedded
-from embark.run.failures import FailureLog
 from embark.run.models import check_free
 from embark.run.score import Scoring, score_task
 from embark.run.stored_vectors import Stored
@@ -153,7 +152,7 @@ def import_vectors(
     counts = plan(demands, lambda keys: np.ones(len(keys), bool)).counts
     results = Results(settings.results)
     results.check()
-    scoring = Scoring(bench, encoder, Report(), results, FailureLog(settings).id)
+    scoring = Scoring(bench, encoder, Report(), results, CrashLog(settings).id)
     result = score_task(row, list(zip(demands, counts, strict=True)), scoring)
     unused = len(bench.rows) - len(bench.used)
     warnings = [f"{counted(unused, 'vector')} of the file belong to no item that the task scores"] if unused else []

@@ -8,30 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from embark import evaluators
+from embark import evaluators, readers
 from embark.catalogue import counted, group_values, listed
-from embark.data import readers
-from embark.data.drop_items import sample, without
-from embark.data.equal_items import with_overlaps
-from embark.data.fetch import Hub
-from embark.data.items import as_keys, item_name, key, size_of
 from embark.engine.activity import SILENT, Activity
+from embark.engine.batching.tuning import Tuning
 from embark.engine.local import Embedding, begin
-from embark.engine.preparing_processes import Preparer
 from embark.engine.progress import Advance, progress
-from embark.engine.ray import RayEngine
+from embark.engine.ray.engine import RayEngine
 from embark.engine.report import Report
-from embark.engine.tuning import Tuning
+from embark.engine.workers.preparing_processes import Preparer
 from embark.evaluators.pairs import PairScores
+from embark.hub import Hub
+from embark.items import as_keys, item_name, key, size_of
+from embark.items.drop_items import sample, without
+from embark.items.equal_items import with_overlaps
 from embark.models.encoder import Encoder, Generator, Reranker
 from embark.planning import Demand, Need, Plan, plan, task_demand
 from embark.protocol import vector_space
+from embark.results import Results, TaskResult
 from embark.run.fetching import from_hub
 from embark.run.hashing import HashingProcesses
 from embark.settings import Settings
@@ -56,30 +57,50 @@ from embark.types import (
 NAMED = 5  # unreadable items that a message names
 
 
-@dataclass
+@dataclass(frozen=True)
+class ModelTools:
+    """What serves one model while it is evaluated: the display of its run, worker processes, a cluster."""
+
+    activity: Activity = SILENT  # shows all stages of the run
+    keep_data: bool = True  # data sets that were read, for the next model; small ones, as memory is limited
+    preparer: Preparer | None = None
+    hashing: HashingProcesses | None = None
+    engine: RayEngine | None = None  # of a model that runs on a cluster
+    score_elsewhere: Callable[[ModelCard, Demand, Mapping[str, Any]], Scores | None] | None = None
+
+
 class Workbench:
-    """Settings, the hub that data comes from and the store that vectors go to. With `batch_size` None, it is tuned."""
+    """Settings, the hub that data comes from and the store that vectors go to. With `batch_size` None, it is tuned.
 
-    settings: Settings
-    batch_size: int | None = None
-    show_progress: bool = True
-    heading: str = ""  # of the progress of embedding: which of several models it is
-    activity: Activity = SILENT  # of a run, which shows all of its stages
-    keep_data: bool = True  # datasets that were read, for the next model; small ones, as memory is limited
-    _datasets: dict[Any, Dataset] = field(default_factory=dict, repr=False)
-    _self_checked: set[tuple[str, tuple[Modality, ...]]] = field(default_factory=set, repr=False)  # by space and kind
+    Nothing of it changes but what it remembers: data sets that were read, spaces that were opened. `with_tools` is the
+    same workbench with other tools.
+    """
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        batch_size: int | None = None,
+        show_progress: bool = True,
+        tools: ModelTools = ModelTools(),
+    ) -> None:
+        self.settings = settings
+        self.batch_size = batch_size
+        self.show_progress = show_progress
+        self.tools = tools
         self.lock = Lock()
-        self._datasets_lock = Lock()
-        self.hub = Hub(self.settings, lambda title, total: progress(title, total, self.show_progress, "bytes"))
-        self.store = open_store(self.settings)
+        self.hub = Hub(settings, lambda title, total: progress(title, total, show_progress, "bytes"))
+        self.store = open_store(settings)
+        self.tuning = Tuning(settings.home / "batches.json")
         self._spaces: dict[str, Space] = {}
-        self.preparer: Preparer | None = None
-        self.hashing: HashingProcesses | None = None
-        self.engine: RayEngine | None = None  # of the model that runs on a cluster
-        self.score_elsewhere: Callable[[ModelCard, Demand, Mapping[str, Any]], Scores | None] | None = None
-        self.tuning = Tuning(self.settings.home / "batches.json")
+        self._datasets: dict[Any, Dataset] = {}
+        self._datasets_lock = Lock()
+        self._self_checked: set[tuple[str, tuple[Modality, ...]]] = set()  # by space and kind
+
+    def with_tools(self, **tools: Any) -> Self:
+        """The same workbench, which remembers the same, with these tools in place of those of that name."""
+        changed = copy(self)
+        changed.tools = replace(self.tools, **tools)
+        return changed
 
     def read(self, task: Task, split: str, subset: str) -> Dataset:
         """One split and subset of a task, read once; items that no score depends on are left out."""
@@ -88,7 +109,7 @@ class Workbench:
         with self._datasets_lock:
             self._datasets.pop(part, None)
             size = sum(map(size_of, self._datasets.values()))
-            if self.keep_data and size + size_of(data) <= self.settings.memory << 18:  # a quarter of the memory
+            if self.tools.keep_data and size + size_of(data) <= self.settings.memory << 18:  # a quarter of the memory
                 self._datasets[part] = data
         return data
 
@@ -104,8 +125,8 @@ class Workbench:
         demands = []
         for part in task.parts:
             data = self.read(task, *part)
-            if self.hashing is not None:
-                self.hashing.hash(data, encoder)
+            if self.tools.hashing is not None:
+                self.tools.hashing.hash(data, encoder)
             demands.append(task_demand(task, *part, data, encoder))
         return demands
 
@@ -149,18 +170,14 @@ class Workbench:
                 batch_size=self.batch_size,
                 self_check=unchecked,
                 name=name,
-                preparer=self.preparer,
+                preparer=self.tools.preparer,
             )
 
     @contextmanager
-    def worker_processes(self) -> Iterator[None]:
-        """A block in which the processes that hash and prepare items live on from one call to the next."""
-        try:
-            with Preparer(self.settings.workers) as self.preparer, HashingProcesses() as self.hashing:
-                yield
-        finally:
-            self.preparer = None
-            self.hashing = None
+    def worker_processes(self) -> Iterator[Self]:
+        """A block with this workbench, whose processes that hash and prepare items live on from call to call."""
+        with Preparer(self.settings.workers) as preparer, HashingProcesses() as hashing:
+            yield self.with_tools(preparer=preparer, hashing=hashing)
 
     def _begin(self, model: Encoder, needs: Sequence[Need], **options: Any) -> Embedding:
         """Have a model compute the needed vectors, and store them; `options` are those of `engine.local.begin`.
@@ -173,10 +190,11 @@ class Workbench:
         with ExitStack() as contexts:
             advance = contexts.enter_context(self._progress(model, len(needs)))
             writer = contexts.enter_context(space.writer())
-            shown: dict[str, Any] = {"advance": advance, "activity": self.activity}
-            if self.engine and self.engine.space == vector_space(model.card):
+            shown: dict[str, Any] = {"advance": advance, "activity": self.tools.activity}
+            engine = self.tools.engine
+            if engine and engine.space == vector_space(model.card):
                 options.pop("preparer", None)
-                report = self.engine.embed(needs, writer, **shown, **options)
+                report = engine.embed(needs, writer, **shown, **options)
             else:
                 workers = self.settings.workers
                 embedding = begin(model, needs, writer, workers=workers, tuning=self.tuning, **shown, **options)
@@ -186,11 +204,12 @@ class Workbench:
     @contextmanager
     def _progress(self, model: Encoder, items: int) -> Iterator[Advance]:
         """Shows the work on so many items: as a stage of a run, or alone."""
-        if self.activity is SILENT:
-            with progress(f"{self.heading}{model.card.name}", items, self.show_progress) as advance:
+        activity = self.tools.activity
+        if activity is SILENT:
+            with progress(model.card.name, items, self.show_progress) as advance:
                 yield advance
         else:
-            stage = self.activity.stage("embed")
+            stage = activity.stage("embed")
             stage.add(total=items)
             yield lambda count, left=None: stage.add(done=count, left=left)
 
@@ -276,7 +295,7 @@ class Workbench:
     def score(self, encoder: Encoder, demand: Demand, tasks_at_once: int = 1) -> Scores:
         """The scores of one split and subset, computed from stored vectors."""
         params = self.params(demand.task, encoder.card, tasks_at_once)
-        elsewhere = None if self.needs_model(encoder.card, demand) else self.score_elsewhere
+        elsewhere = None if self.needs_model(encoder.card, demand) else self.tools.score_elsewhere
         if elsewhere and (scores := elsewhere(encoder.card, demand, params)):
             return scores
         inputs = self.score_inputs(encoder, demand, params)
@@ -291,6 +310,11 @@ class Workbench:
     def card(self, card: ModelCard) -> ModelCard:
         """The card under which results are kept."""
         return card
+
+    def result(self, results: Results, card: ModelCard, task: Task) -> TaskResult | None:
+        """The result of a model that is on disk, current or not."""
+        card = self.card(card)
+        return results.load(card.name, card.revision, task.name, task.protocol)
 
     def incompatibility(self, card: ModelCard, task: Task) -> str | None:
         """The reason why a model cannot do a task, or None if it can."""

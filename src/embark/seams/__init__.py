@@ -1,6 +1,6 @@
 """The seams: what anybody may add to embark, as frozen values. Ours and those of plug-ins stand in the same registries.
 
-    Reader     source rows → items and truth          embark.data.readers.READERS
+    Reader     source rows → items and truth          embark.readers.READERS
     Evaluator  vectors and truth → scores             embark.registries.EVALUATORS
     Loader     a card → a model                       embark.models.LOADERS
     Rule       task scores → a benchmark's table      embark.boards.rules.RULES

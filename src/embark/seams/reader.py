@@ -11,9 +11,9 @@ from embark.seams.checks import Declared
 from embark.types import Dataset, Option, Task
 
 if TYPE_CHECKING:  # names in annotations: a seam imports no later room
-    from embark.data.fetch import Hub
-    from embark.data.readers._files import TableFiles
-    from embark.data.rows import FilesBySource
+    from embark.hub import Hub
+    from embark.readers._files import TableFiles
+    from embark.readers.rows import FilesBySource
 
 
 # Returns the items and truth of one split and subset of a task; the hub gets the files.
@@ -24,7 +24,7 @@ Read: TypeAlias = Callable[[Task, str, str, "Hub"], Dataset]
 class Files:
     """The files of a reader's tasks, as far as they are known before a task is read: to fetch, hash and check them.
 
-    `Files()` is that of a reader without files, `embark.data.readers.TABLES` that of most readers of tables.
+    `Files()` is that of a reader without files, `embark.readers.TABLES` that of most readers of tables.
     """
 
     needed: Callable[[Task, Hub], FilesBySource] = lambda task, hub: []  # to read the task, by dataset

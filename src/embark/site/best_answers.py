@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from embark.data.items import take
 from embark.evaluators.similarity import exact, has_token_vectors, whole
 from embark.evaluators.topk import topk
 from embark.evaluators.zeroshot import class_vectors
+from embark.items import take
 from embark.planning import task_demand
 from embark.run.models import StoredOnly
 from embark.run.workbench import Workbench

@@ -14,8 +14,8 @@ from embark.boards.cards import card_of
 from embark.boards.comparable_results import own_results
 from embark.boards.leaderboards import Leaderboard, leaderboard
 from embark.catalogue import counted, group_values
-from embark.data.outgoing import write_bytes
 from embark.models.card_facts import public_card
+from embark.outgoing import write_bytes
 from embark.redaction import this_machine
 from embark.results import Results, TaskResult
 from embark.results.table import ENOUGH

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from embark.data import readers
-from embark.data.items import ItemList, content_numbers
+from embark import readers
+from embark.items import ItemList, content_numbers
 from embark.redaction import Content
 from embark.results import Damaged, TaskResult
-from embark.run.workbench import Workbench
+from embark.run.workbench import ModelTools, Workbench
 from embark.settings import Settings
 from embark.site.best_answers import best_answers
 from embark.site.scripts import points
@@ -73,7 +73,7 @@ class Galleries:
     def __init__(self, thumbnails: Thumbnails, with_media: bool, settings: Settings) -> None:
         self.thumbnails = thumbnails
         self.with_media = with_media
-        self.bench = Workbench(replace(settings, offline=True), show_progress=False, keep_data=False)
+        self.bench = Workbench(replace(settings, offline=True), show_progress=False, tools=ModelTools(keep_data=False))
 
     def gallery(self, task: Task, results: Sequence[TaskResult]) -> Gallery | None:
         """The gallery of a task that some models have results on; None where no outcomes can be read."""

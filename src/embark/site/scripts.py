@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from embark import escape
-from embark.data.outgoing import json_text, write_text
+from embark.outgoing import json_text, write_text
 from embark.redaction import Content, Private, this_machine
 from embark.results import finite
 from embark.results.table import in_points, signed_points

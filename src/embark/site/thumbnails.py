@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from embark.data import readers
-from embark.data.fetch import Hub, is_local
-from embark.data.media import decode, on_white
-from embark.data.outgoing import write_bytes
-from embark.data.terms import are_free
+from embark import readers
+from embark.hub import Hub
+from embark.hub.listing import is_local
+from embark.hub.terms import are_free
+from embark.items.decoding import decode, on_white
+from embark.outgoing import write_bytes
 from embark.redaction import Content
 from embark.run.fetching import from_hub
 from embark.types import Array, ClaimedTask, EmbarkError, Media, Part, Task, Text

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from embark.data.lazy_items import distinct_ids, distinct_numbers
+from embark.items.lazy_items import distinct_ids, distinct_numbers
 from embark.stats.intervals import NO_SPREAD, correlation_interval, share_interval
 from embark.stats.statistics import Outcomes, Pushes, certain, pushes
 from embark.types import Array, Gold, Qrels, Truth

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from embark.data.items import KEY
+from embark.items import KEY
 from embark.store.disk import FOLDER, OVERLAYS, Disk
 from embark.store.errors import DamagedVectors, Gone, MissingVectors
 from embark.store.index import Entries, Index, current_index, extended_index

@@ -32,7 +32,7 @@ from typing import Any, TypeVar
 
 from xxhash import xxh3_64_intdigest
 
-from embark.data.atomic import NO_ROOM, PART
+from embark.atomic import NO_ROOM, PART
 from embark.http import TemporaryFailure, with_retries
 from embark.paths import component
 from embark.settings import Settings

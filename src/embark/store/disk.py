@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from embark.data.atomic import PART, atomically
+from embark.atomic import PART, atomically
 
 SUFFIX = ".vectors"  # of a segment
 OVERLAYS: dict[Path, Path] = {}  # stores that cannot be written → folders of this process

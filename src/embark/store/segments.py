@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 from xxhash import xxh3_64, xxh3_64_intdigest
 
-from embark.data.atomic import NO_ROOM
-from embark.data.items import KEY
+from embark.atomic import NO_ROOM
+from embark.items import KEY
 from embark.store.disk import OVERLAYS, SUFFIX, Disk, Stamp, make_overlay
 from embark.store.errors import Gone
 from embark.types import Array, EmbarkError

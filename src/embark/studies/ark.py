@@ -17,9 +17,9 @@ import numpy as np
 
 from embark import published
 from embark.catalogue import check_name, counted, group_values, listed
-from embark.data.readers import ark as ark_reader
 from embark.models import Loading, get_generator, get_reranker
 from embark.models.encoder import Encoder, Generator, Reranker
+from embark.readers import ark as ark_reader
 from embark.results import Results
 from embark.results.drawing import FORMATS, PAGE
 from embark.results.exchange import UNKNOWN

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from embark.catalogue import check_name
-from embark.data.outgoing import write_text
 from embark.escape import markdown
+from embark.outgoing import write_text
 from embark.redaction import Content, redacted, this_machine
 from embark.results.drawing import FORMATS
 from embark.results.table import Noted, Table

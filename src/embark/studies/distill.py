@@ -24,7 +24,7 @@ import numpy as np
 from embark.boards.matrix import MIEB, Matrix, group_of, grouped, load_matrix
 from embark.boards.rederive import LITE_IN_PAPER
 from embark.catalogue import check_name
-from embark.data.own_tasks import tasks_here
+from embark.own.names import tasks_here
 from embark.results.table import Cell, Row, Table, named
 from embark.settings import Settings
 from embark.studies.analysis import Analysis

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from embark.data.atomic import atomically
+from embark.atomic import atomically
 from embark.results.drawing import Drawn
 from embark.results.table import Table, shown
 from embark.run.examination import Examination

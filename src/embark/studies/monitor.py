@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from embark.catalogue import group_values
-from embark.data.outgoing import write_text
+from embark.outgoing import write_text
 from embark.results.table import Table
 from embark.run.live import MEAN, LiveScoring, Measurement, Point, ToEncoder, points_table
 from embark.settings import Settings, load_settings

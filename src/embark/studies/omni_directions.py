@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from embark.catalogue import listed
-from embark.data.drop_items import without
-from embark.data.items import as_items, content_numbers
 from embark.evaluators.ranks import listed_ranks, tie_places
 from embark.evaluators.similarity import has_token_vectors, whole
+from embark.items import as_items, content_numbers
+from embark.items.drop_items import without
 from embark.models.encoder import Encoder
 from embark.planning import Demand, task_demand
 from embark.run.embedded_task import Embedded, EmbeddedPart

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from embark.boards.matrix import Matrix, load_matrix
-from embark.data.own_tasks import tasks_here
+from embark.own.names import tasks_here
 from embark.results.table import Row, Score, Table, points, rounded, short, signed_points
 from embark.settings import Settings
 from embark.stats.intervals import LEVEL

@@ -16,8 +16,8 @@ from embark.boards.comparable_results import ResultSet, load_results
 from embark.boards.leaderboards import Leaderboard, no_results, rank_models
 from embark.boards.matrix import DEFAULT_RULE
 from embark.catalogue import Catalogue, UnknownName, counted, listed
-from embark.data.outgoing import write_text
 from embark.models import known_models
+from embark.outgoing import write_text
 from embark.redaction import Content, redacted_value, this_machine
 from embark.results import TaskResult
 from embark.results.table import Noted, Table, applicable

@@ -1,1 +1,0 @@
-"""Data sets as items and truths: access to the hub, readers, decoding."""
