@@ -24,7 +24,7 @@ import numpy as np
 from PIL import Image, ImageFilter
 
 from embark.engine.batching.batches import BatchSize
-from embark.engine.workers.preparing import prepared
+from embark.engine.workers.preparing_processes import prepared
 from embark.engine.workers.preparing_processes import Preparer
 from embark.items import media
 from embark.models.encoder import Towers, image_towers

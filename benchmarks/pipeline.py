@@ -56,7 +56,7 @@ from embark.items.decoding import decode
 from embark.items.lazy_items import MediaItems, Numbered, Texts, text_array
 from embark.items.lazy_media import ParquetColumn
 from embark.models import Encoder, get_model
-from embark.models.device import CONNECTIONS
+from embark.models.device_names import CONNECTIONS
 from embark.models.encoder import prepare_many
 from embark.planning import Demand, Need, Plan, plan, task_demand
 from embark.protocol import vector_space
