@@ -24,8 +24,7 @@ import numpy as np
 from PIL import Image, ImageFilter
 
 from embark.engine.batching.batches import BatchSize
-from embark.engine.workers.preparing_processes import prepared
-from embark.engine.workers.preparing_processes import Preparer
+from embark.engine.workers.preparing_processes import Preparer, prepared
 from embark.items import media
 from embark.models.encoder import Towers, image_towers
 from embark.models.pixels import BytePreprocessor, Fit
