@@ -1,4 +1,6 @@
-"""Imports go one way: a room knows only the rooms before it, and some rooms do not know each other at all."""
+"""Imports go one way: a room knows only the rooms before it, some rooms do not know each other at all, and no two modules
+import each other.
+"""
 
 from __future__ import annotations
 
@@ -62,3 +64,23 @@ def test_no_door_leads_against_the_flow() -> None:
 
 def test_neighbours_that_must_not_know_each_other_do_not() -> None:
     assert not [door for door in doors() if {door[1], door[2]} in APART]
+
+
+def test_no_two_modules_import_each_other() -> None:
+    paths = {_module(path): path for path in ROOT.rglob("*.py")}
+    imports = {name: _imports(path, set(paths)) for name, path in paths.items()}
+    assert sum(map(len, imports.values())) > len(paths)
+    assert not [(name, other) for name in imports for other in imports[name] if name < other and name in imports[other]]
+
+
+def _module(path: Path) -> str:
+    return ".".join(("embark", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
+
+
+def _imports(path: Path, modules: set[str]) -> set[str]:
+    """The modules of ours that a file imports when it runs."""
+    names = set()
+    for node in _at_run_time(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("embark"):
+            names |= {f"{node.module}.{name.name}" for name in node.names} & modules or {str(node.module)}
+    return names - {_module(path)}
