@@ -41,6 +41,7 @@ compare-recording: $(VENV)/.test-all
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
 
 types: $(VENV)/.test
 	$(BIN)/mypy --num-workers auto

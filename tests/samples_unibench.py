@@ -75,9 +75,7 @@ def dataset(task: Task, size: Size = few) -> dict[str, bytes]:
             for row, label in enumerate(labels)
         ]
     else:
-        samples = [
-            {"0.webp": webp(_color(task, row)), "cls": str(label).encode()} for row, label in enumerate(labels)
-        ]
+        samples = [{"0.webp": webp(_color(task, row)), "cls": str(label).encode()} for row, label in enumerate(labels)]
     names = task.labels or tuple(f"class number {at}" for at in range(classes))
     return {**shards(samples, each), **lists(names, task.templates[:2])}
 

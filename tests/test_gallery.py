@@ -41,9 +41,7 @@ def test_the_page_shows_what_the_script_draws(gallery: ModuleType, tmp_path: Pat
 def test_every_command_that_draws_is_shown(gallery: ModuleType, tmp_path: Path) -> None:
     commands = [command.split() for command, _ in gallery.figures(tmp_path).values()]
     shown = {tuple(words[: 2 if words[0] in ("analyze", "diagnose") else 1]) for words in commands}
-    assert shown == {
-        words for words, command in leaves(get_command(app)) if drawing_options(command)
-    }
+    assert shown == {words for words, command in leaves(get_command(app)) if drawing_options(command)}
 
 
 def leaves(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -58,9 +58,9 @@ def test_a_plug_in_brings_models_families_tasks_and_benchmarks(tmp_path: Path) -
     assert "me/bytes" in done.stdout
 
 
-READER = re.findall(
-    r"`my_readers.py`:\n\n```py\n(.*?)```", (DOCS / "data.md").read_text(encoding="utf-8"), flags=re.S
-)[0]
+READER = re.findall(r"`my_readers.py`:\n\n```py\n(.*?)```", (DOCS / "data.md").read_text(encoding="utf-8"), flags=re.S)[
+    0
+]
 ROW = """
 [[task]]
 name = "Own"
@@ -362,7 +362,7 @@ def test_nothing_is_looked_for_at_import(tmp_path: Path) -> None:
 
 
 ALIKE = re.findall(r"^An evaluator is a value.*?```py\n(.*?)```", PLUGINS, flags=re.S | re.M)[0]
-EVALUATOR = f'''
+EVALUATOR = f"""
 {ALIKE}
 
 from dataclasses import replace
@@ -372,7 +372,7 @@ from embark.tasks.pocket import TASKS
 sts = next(task for task in TASKS if task.name == "PocketNameSTS")
 task = replace(sts, name="MyPairs", family="Mine", evaluator="alike", metric="agreement")
 plugin = Plugin(evaluators=(ALIKE,), tasks=(task,))
-'''
+"""
 
 
 def test_an_evaluator_of_a_plug_in_scores_with_an_interval_and_is_shown(tmp_path: Path) -> None:

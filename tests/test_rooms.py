@@ -82,5 +82,6 @@ def _imports(path: Path, modules: set[str]) -> set[str]:
     names = set()
     for node in _at_run_time(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("embark"):
-            names |= {f"{node.module}.{name.name}" for name in node.names} & modules or {str(node.module)}
+            inside = {f"{node.module}.{name.name}" for name in node.names} & modules
+            names |= inside if len(inside) == len(node.names) else {*inside, str(node.module)}
     return names - {_module(path)}

@@ -65,9 +65,7 @@ def test_small_numbers_are_kept_where_the_processor_drops_them() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("piece", [1, 40, 1 << 16])
-def test_rows_of_unit_length_do_not_depend_on_pieces(
-    dtype: type, piece: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_of_unit_length_do_not_depend_on_pieces(dtype: type, piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(similarity, "PIECE", piece)
     rng = np.random.default_rng(0)
     for dim in (1, 3, 17, 64):

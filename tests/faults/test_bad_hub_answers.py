@@ -208,9 +208,7 @@ def test_a_list_that_goes_on_elsewhere_is_refused(lying: LyingHub, link: str) ->
     assert len(lying.requests) == 1
 
 
-def test_huggingface_hub_sends_no_token_to_another_host(
-    lying: LyingHub, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_huggingface_hub_sends_no_token_to_another_host(lying: LyingHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "_ORIGINS", set())  # a hub of an earlier test may have had the same port
     other = FakeHub()
     try:

@@ -250,6 +250,7 @@ def figures(desk: Desk) -> None:
 def _named_by_its_folder(desk: Desk) -> embark.Encoder:
     return embark.encoder(text=words, image=pixels, name=str(desk.results / "tuned"), revision="1")
 
+
 OUTPUTS = (page, push, card, mteb, ranked, inputs, vectors, printed)
 
 

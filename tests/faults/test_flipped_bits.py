@@ -42,9 +42,7 @@ def scored(sound: tuple[embark.Run, Path], tmp_path: Path) -> tuple[embark.Run, 
 
 
 @pytest.mark.parametrize("place", ["index", *slow("vectors")])
-def test_flipped_bits_are_found_and_embedded_again(
-    scored: tuple[embark.Run, embark.Settings], place: str
-) -> None:
+def test_flipped_bits_are_found_and_embedded_again(scored: tuple[embark.Run, embark.Settings], place: str) -> None:
     before, settings = scored
     paths = list(settings.store.glob("*/*.vectors"))
     for path in paths:

@@ -124,9 +124,7 @@ def stored(home: Path) -> int:
 
 
 @pytest.mark.parametrize("stage", ["embedding", *slow("processes", "reading", "threads", "scoring")])
-def test_one_interrupt_ends_a_run_in_every_stage(
-    stage: str, tmp_path: Path, pictures: Callable[..., Path]
-) -> None:
+def test_one_interrupt_ends_a_run_in_every_stage(stage: str, tmp_path: Path, pictures: Callable[..., Path]) -> None:
     from PIL import Image
 
     from worker_functions import STALLS

@@ -203,9 +203,7 @@ class Tokens(Lengths):
 
 
 @pytest.mark.parametrize("together", [False, True])
-def test_a_text_beyond_the_budget_is_unreadable(
-    store: Store, monkeypatch: pytest.MonkeyPatch, together: bool
-) -> None:
+def test_a_text_beyond_the_budget_is_unreadable(store: Store, monkeypatch: pytest.MonkeyPatch, together: bool) -> None:
     monkeypatch.setenv("EMBARK_ITEM_MEMORY", "4")
     encoder = Tokens(together)
     wanted = needs(encoder, [items.text("1 x"), items.text("2 " + "x" * 200_000), items.text("3 y")])

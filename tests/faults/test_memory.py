@@ -37,9 +37,7 @@ def test_a_batch_that_does_not_fit_is_halved_and_recorded(tiny: embark.Encoder, 
     assert {record.loaded.get("batch size") for result in whole.results for record in result.records} == {None}
 
 
-def test_an_item_that_never_fits_costs_only_the_tasks_that_need_it(
-    tiny: embark.Encoder, pictures: Pictures
-) -> None:
+def test_an_item_that_never_fits_costs_only_the_tasks_that_need_it(tiny: embark.Encoder, pictures: Pictures) -> None:
     large, good = pictures("Large"), pictures("Good")
     Image.new("RGB", (64, 64), (255, 0, 0)).save(large / "red.png")
     limited(tiny, lambda batch: all(getattr(value, "width", 0) < 64 for parts in batch for _, value in parts))

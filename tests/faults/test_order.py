@@ -70,9 +70,7 @@ def test_vectors_that_depend_on_their_batch_are_recorded(tiny: embark.Encoder, p
     assert any("vectors depend on their batch" in warning for warning in run.results[0].warnings)
 
 
-def test_the_self_check_is_cheap_and_its_vectors_are_stored(
-    tiny: embark.Encoder, pictures: Pictures
-) -> None:
+def test_the_self_check_is_cheap_and_its_vectors_are_stored(tiny: embark.Encoder, pictures: Pictures) -> None:
     batches = spoilt(tiny, lambda vectors, batch: vectors)
     run = evaluate(tiny, two_tasks(pictures()))
     assert sum(batches) - run.embedded <= 2 * self_check.CHECKED  # of texts, of pictures

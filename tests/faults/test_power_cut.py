@@ -55,9 +55,7 @@ def test_every_file_of_a_result_is_durable_before_its_name_and_its_name_before_t
         assert calls[number + 1] == ("fsync", str(folder))
 
 
-def test_a_cut_before_the_rename_leaves_the_old_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cut_before_the_rename_leaves_the_old_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = save(tmp_path, 0.25)
 
     def cut(*_: object) -> None:

@@ -19,9 +19,7 @@ def save(root: Path, score: float) -> TaskResult:
     return Results(root).save(result, CARD, [outcome_columns("test", "en", ["a", "b"], {"m": [score, score]})])
 
 
-def test_scores_and_outcomes_that_stay_are_of_one_writer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scores_and_outcomes_that_stay_are_of_one_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second writer saves all between the first one's outcomes and its scores."""
     replace, others = os.replace, [0.75]
 

@@ -230,9 +230,7 @@ def test_safe_weights_below_do_not_make_a_pickle_safe(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pickled", ["2_Dense/model.safetensors", "model.safetensors"])
-def test_pickles_of_a_module_that_were_not_fetched_need_consent(
-    hub: FakeHub, tmp_path: Path, pickled: str
-) -> None:
+def test_pickles_of_a_module_that_were_not_fetched_need_consent(hub: FakeHub, tmp_path: Path, pickled: str) -> None:
     """A repository's pickles are not here without consent: the library misses them, and its user is told why."""
     library = pytest.importorskip("sentence_transformers")
     from sentence_transformers.base.modules import Dense, Transformer

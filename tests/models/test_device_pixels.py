@@ -31,6 +31,7 @@ from tiny import picture
 torch = pytest.importorskip("torch")
 LIBRARIES = ("/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib")
 
+
 def by_pillow(*jpegs: Encoded) -> Any:
     images = [Image.open(io.BytesIO(jpeg.data)).convert("RGB") for jpeg in jpegs]
     turned = [

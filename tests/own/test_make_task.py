@@ -130,9 +130,7 @@ def test_results_are_compared_ranked_and_shown_afterwards(tiny: embark.Encoder) 
 
 def test_splits_by_a_column_or_held_out_by_content() -> None:
     """Equal content is on one side of a split that is made, whatever the order; another seed draws others."""
-    labeled = [
-        {"text": f"{row % 20}", "label": row % 2, "split": "train" if row % 3 else "test"} for row in range(60)
-    ]
+    labeled = [{"text": f"{row % 20}", "label": row % 2, "split": "train" if row % 3 else "test"} for row in range(60)]
     task = embark.task(labeled, "probe")
     assert dict(task.rows) == {"test": 20, "train": 40}
     assert "split" not in task.columns

@@ -189,9 +189,7 @@ def test_two_folders_of_one_name_do_not_replace_each_other(
 
 
 @pytest.mark.parametrize("form", ["folder", "TOML"])
-def test_own_data_is_known_by_its_content(
-    tmp_path: Path, tiny: embark.Encoder, pictures: Pictures, form: str
-) -> None:
+def test_own_data_is_known_by_its_content(tmp_path: Path, tiny: embark.Encoder, pictures: Pictures, form: str) -> None:
     (tmp_path / "project").mkdir()
     pictures("project/Pages")
 

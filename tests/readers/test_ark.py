@@ -35,10 +35,7 @@ def sample() -> dict[str, bytes | str]:
         f"data/gallery/{topic}_{at + 131:06d}.png": png(COLORS[at], (8, 8 + len(topic))) for topic, at in gallery
     }
     files["data/gallery/metadata.jsonl"] = lines(
-        [
-            {"file_name": f"{topic}_{at + 131:06d}.png", "topic": topic, "corpus_id": at}
-            for topic, at in gallery
-        ]
+        [{"file_name": f"{topic}_{at + 131:06d}.png", "topic": topic, "corpus_id": at} for topic, at in gallery]
     )
     files["data/queries/Spatial-3D_000000.png"] = png("grey")
     asked = [{"topic": "Physics", "query_id": at, "query": f"a {COLORS[at]} page"} for at in range(3)]

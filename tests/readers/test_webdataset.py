@@ -288,7 +288,8 @@ def test_a_sample_is_drawn_as_unibench_draws_it(hub: FakeHub) -> None:
     whole = read(ZEROSHOT, "test", "default", client())
     assert data.sides["item"].ids == list(map(str, chosen))
     assert [item.parts[0].digest for item in data.sides["item"].items] == [  # type: ignore[union-attr]
-        whole.sides["item"].items[number].parts[0].digest for number in chosen  # type: ignore[union-attr]
+        whole.sides["item"].items[number].parts[0].digest
+        for number in chosen  # type: ignore[union-attr]
     ]
     assert isinstance(data.truth, Classes)
     assert isinstance(whole.truth, Classes)

@@ -69,9 +69,7 @@ def test_a_folder_with_other_files_is_held_against_the_original(
     folder = edited(original, tmp_path / "edited", changes)
     model = get_model(str(folder), device="cpu")
     assert {finding.verdict for finding in findings_of(model, folder)} == {"ok"}  # it does what its own files say
-    assert [words in finding.message for finding in findings_of(model, original) if finding.verdict != "ok"] == [
-        True
-    ]
+    assert [words in finding.message for finding in findings_of(model, original) if finding.verdict != "ok"] == [True]
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,6 @@ def test_reading_outcomes_leaves_no_threads_that_abort_the_process_when_it_ends(
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
 
 
-
 @pytest.mark.parametrize("content", [b'{"task_name": "Wor', b"", b"\xff\xfe\x00", bytes(300), b"[" * 100_000])
 def test_a_damaged_file_is_set_aside_and_named(folder: Results, content: bytes) -> None:
     path = folder.save(result(), CARD, BOTH).path

@@ -255,6 +255,7 @@ def test_a_mutated_card_is_left_out_and_named_or_is_a_card(desk: Desk, step: int
 
 # ── outcomes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+
 def tables(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     """The outcomes with each column dropped, renamed, or of other values, and with other rows."""
     count = len(table)
@@ -282,8 +283,9 @@ def tables(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     yield "one row", table[:1]
     yield "half of the rows", table[: count // 2]
     yield "all rows twice", pa.concat_tables([table, table])
-    yield "rows of another split", pa.concat_tables(
-        [table, table[:1].set_column(0, "split", pa.array(["other"]))], promote_options="permissive"
+    yield (
+        "rows of another split",
+        pa.concat_tables([table, table[:1].set_column(0, "split", pa.array(["other"]))], promote_options="permissive"),
     )
 
 

@@ -158,9 +158,7 @@ def test_scoring_again_keeps_the_times_of_embedding(tiny: embark.Encoder, pictur
 # ── samples ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_limit_scores_a_marked_sample_apart_from_the_full_score(
-    tiny: embark.Encoder, pictures: Pictures
-) -> None:
+def test_a_limit_scores_a_marked_sample_apart_from_the_full_score(tiny: embark.Encoder, pictures: Pictures) -> None:
     tasks = two_tasks(pictures())
     full = evaluate(tiny, tasks, show_progress=False)
     run = evaluate(tiny, tasks, limit=2, show_progress=False)

@@ -126,9 +126,7 @@ def test_differences_of_the_page_are_rounded_as_python_does(page: Path, opened: 
         tab.context.close()
 
 
-def test_means_over_other_tasks_have_no_color_no_bold_and_come_last(
-    page: Path, opened: Opened, tmp_path: Path
-) -> None:
+def test_means_over_other_tasks_have_no_color_no_bold_and_come_last(page: Path, opened: Opened, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(page, tmp_path / "page"))
     for board in (embark.leaderboard("UniBench"), tied_board()):
         write_script(folder, f"board/{slug(BOARD)}", board_data(BOARD, board))

@@ -246,9 +246,7 @@ def test_a_run_knows_what_was_predicted_for_it(tmp_path: Path) -> None:
     assert (row["predicted"], row["seconds"]) == (state["predicted"], state["seconds"])
 
 
-def test_a_page_shows_no_run_into_another_results_folder(
-    tiny: embark.Encoder, pictures: Any, tmp_path: Path
-) -> None:
+def test_a_page_shows_no_run_into_another_results_folder(tiny: embark.Encoder, pictures: Any, tmp_path: Path) -> None:
     """Two results folders share a home; the page of one, written or served, shows its own runs alone."""
     ours, theirs = (embark.load_settings(tmp_path / "home", tmp_path / name) for name in ("ours", "theirs"))
     tasks = embark.folder_task(pictures(), kinds="retrieval")

@@ -324,9 +324,7 @@ def test_a_refusal_says_where_and_what_to_do(space: Space, proxy: Proxy, page: b
 
 
 @pytest.mark.slow
-def test_a_server_that_never_answers_is_an_error(
-    space: Space, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_never_answers_is_an_error(space: Space, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     proxy.silent = True
     monkeypatch.setattr(bucket_module, "TIMEOUT", 0.3)
     monkeypatch.setattr(http, "TRIES", 2)
@@ -336,9 +334,7 @@ def test_a_server_that_never_answers_is_an_error(
 
 
 @pytest.mark.slow
-def test_no_server_no_bucket_no_credentials(
-    bucket: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_server_no_bucket_no_credentials(bucket: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(EmbarkError, match="There is no bucket for s3://nobody/x, or you may not see it"):
         Store(tmp_path, Bucket("s3://nobody/x", tmp_path)).space("ab")
     with pytest.raises(EmbarkError, match="There is no bucket for s3://nobody/x, or you may not see it"):

@@ -178,9 +178,7 @@ def _published(row: Task | Benchmark | ModelCard) -> dict[str, str]:
     """The best published scores on a task or benchmark, or a model's own, under the papers' protocols."""
     if isinstance(row, ModelCard):
         totals = {
-            benchmark.name: model.mean
-            for benchmark in BENCHMARKS.values()
-            for model in _standings(benchmark, row.name)
+            benchmark.name: model.mean for benchmark in BENCHMARKS.values() for model in _standings(benchmark, row.name)
         }
         return {name: _score(score) for name, score in totals.items()}
     if isinstance(row, Benchmark):

@@ -49,6 +49,7 @@ class Group(TyperGroup):
 
     `UNNAMED` is the command that runs if none is named.
     """
+
     HEADS: ClassVar[dict[str, tuple[str, ...]]] = {}
     UNNAMED: ClassVar[str] = ""
 

@@ -48,9 +48,7 @@ StorePlace = Annotated[
 ResultsFolder = Annotated[
     Path | None, typer.Option("--results", metavar="DIR", help="Folder of scores (EMBARK_RESULTS, or ./results).")
 ]
-Select = Annotated[
-    Names, typer.Option("--select", metavar="NAMES", help="Only these columns of the table: a,'b*'.")
-]
+Select = Annotated[Names, typer.Option("--select", metavar="NAMES", help="Only these columns of the table: a,'b*'.")]
 Save = Annotated[bool, typer.Option("--save", help="Keep it in the results folder, where the page shows it.")]
 Format = Annotated[
     str,

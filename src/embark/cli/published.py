@@ -14,9 +14,7 @@ from embark.cli.output import Format, emit, finish, listing, print_table, wrappe
 if TYPE_CHECKING:  # importing numpy and others would slow down --help
     from embark.published import Erratum
 
-app = typer.Typer(
-    help="The papers' tables: list, show, errata, check.", no_args_is_help=True, rich_markup_mode=None
-)
+app = typer.Typer(help="The papers' tables: list, show, errata, check.", no_args_is_help=True, rich_markup_mode=None)
 Family = Annotated[str | None, typer.Option("--family", help="Only MIEB, UniBench, MMEB-V3 or ARK.")]
 
 

@@ -86,9 +86,7 @@ Rescore = Annotated[bool, typer.Option("--rescore", help="Compute scores again f
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, metavar="N", help="Workers that decode media, and score.")
 ]
-Evict = Annotated[
-    bool, typer.Option("--evict", help="Delete what was downloaded after its last task.")
-]
+Evict = Annotated[bool, typer.Option("--evict", help="Delete what was downloaded after its last task.")]
 Engine = Annotated[
     str | None, typer.Option("--engine", metavar="NAME", help="local, or ray[:copies=8,gpus=1] (EMBARK_ENGINE).")
 ]

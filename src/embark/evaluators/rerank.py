@@ -38,9 +38,7 @@ def shortlist(
     judged = np.unique(truth.query)
     memory = params.get("memory", MEMORY)
     if truth.repeated:
-        lists = heap_lists(
-            queries, documents, judged, depth, ids_of_rows(truth), similarity, search_of(params), memory
-        )
+        lists = heap_lists(queries, documents, judged, depth, ids_of_rows(truth), similarity, search_of(params), memory)
         return np.repeat(judged, [len(ranked) for ranked in lists]), np.concatenate(lists)
     best, _ = topk(take(queries, judged), documents, depth, similarity, ids=truth.document_ids, memory=memory)
     return np.repeat(judged, best.shape[1]), best.ravel()

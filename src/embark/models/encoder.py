@@ -238,8 +238,6 @@ class UnreadableRows(EmbarkError):
         self.rows = rows
 
 
-
-
 def unit(x: Array) -> Array:
     """Rows scaled to length one; a zero row stays zero."""
     length = np.linalg.norm(x, axis=-1, keepdims=True)

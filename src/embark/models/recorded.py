@@ -101,7 +101,7 @@ class RecordedGenerator(Generator):
             if missing := [text for text in texts if text not in known]:
                 raise EmbarkError(
                     f"{self.path} has no likelihood of {len(missing)} of {len(texts)} texts for {_shown(key)}, such as "
-                    f"'{missing[0]}'. Add a line {{\"input\": …, \"likelihoods\": {{TEXT: LOG-PROBABILITY, …}}}}."
+                    f'\'{missing[0]}\'. Add a line {{"input": …, "likelihoods": {{TEXT: LOG-PROBABILITY, …}}}}.'
                 )
         return [np.array([self.known_likelihoods[key][text] for text in texts], np.float32) for key in batch]
 

@@ -33,9 +33,7 @@ def load(card: ModelCard, loading: Loading) -> Reranker:
     candidates = (tokenizer.inner.pad_token_id, getattr(config, "pad_token_id", None), tokenizer.inner.eos_token_id)
     # Decoders read the score at the last token that is not this one: it must be the one that rows are padded with.
     config.pad_token_id = next((token for token in candidates if token is not None), 0)
-    ready = loaded_card(
-        checkpoint.card, loading, 1, ("text",), record=tokenizer.length.record, stored="float32"
-    )
+    ready = loaded_card(checkpoint.card, loading, 1, ("text",), record=tokenizer.length.record, stored="float32")
     return CrossEncoder(ready, model, tokenizer)
 
 

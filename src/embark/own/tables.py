@@ -110,9 +110,7 @@ def _temporary(own: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _write(
-    folder: Path, splits: Mapping[str, Records], shape: Shape, split: str | None
-) -> tuple[dict[str, int], str]:
+def _write(folder: Path, splits: Mapping[str, Records], shape: Shape, split: str | None) -> tuple[dict[str, int], str]:
     """Write all tables; the rows by split, and the hash of everything."""
     tables: dict[str, _Table] = {}
     for name, rows in splits.items():

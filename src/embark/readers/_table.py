@@ -29,7 +29,7 @@ OUTSIDE = "allow_outside"  # what a user said, never a file: tables of a folder 
 OPTIONS = {
     "subset_is": Option(
         ("config", "split", "column", "columns"),
-        "What a name in the row's `subsets` is in the data (default: a config, or nothing for \"default\"); columns: "
+        'What a name in the row\'s `subsets` is in the data (default: a config, or nothing for "default"); columns: '
         "the names of columns hold it, as in caption_{subset}.",
     ),
     "language": Option(str, "The column that names the subset of a row, where `subset_is` is column (language)."),

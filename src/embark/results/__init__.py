@@ -88,8 +88,6 @@ class CannotSave(EmbarkError):
     """Results cannot be written: no model could be evaluated."""
 
 
-
-
 class Results:
     """The results folder; `notes` name the files that are damaged. A run sets them aside, readers leave them."""
 

@@ -136,8 +136,6 @@ def renamed(encoder: Encoder, name: str) -> Encoder:
     return other
 
 
-
-
 def _named(models: Sequence[str | Encoder | ModelCard], names: Sequence[str]) -> list[Model]:
     if len(names) != len(models) or len(set(names)) != len(names) or not all(names):
         raise EmbarkError(f"Give each of the {len(models)} models one name of its own, not {', '.join(names)}.")

@@ -1,6 +1,6 @@
 """What a run is doing, as a small file that others may read: the page follows a run by it.
 
-    home/runs/<id>.json, replaced every second; nobody who reads it, or fails to, can hold the run up
+home/runs/<id>.json, replaced every second; nobody who reads it, or fails to, can hold the run up
 """
 
 from __future__ import annotations

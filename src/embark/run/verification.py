@@ -412,7 +412,6 @@ def _cells(check: TaskCheck) -> tuple[Any, ...]:
     return check.row.name, published, pair.ours, signed_points(pair.difference, 2), _allowed(pair.tolerance), pair.note
 
 
-
 def _allowed(tolerance: Tolerance) -> Exact:
     return Exact(tolerance.allowed, f"±{in_points(tolerance.allowed, 2)}")
 

@@ -1,6 +1,6 @@
 """Data as classic scripts: from the disk, a page may neither fetch a file nor import a module, but it may add scripts.
 
-    embark("board/pocket-1a2b3c", {"models": [...]})
+embark("board/pocket-1a2b3c", {"models": [...]})
 """
 
 from __future__ import annotations

@@ -61,6 +61,8 @@ def check_score(scores: Scores) -> None:
             f"The score '{scores.main}' is {scores.value:.6g}, but the statistic '{scores.statistic}' of its outcomes "
             f"is {value:.6g}: its evaluator broke its contract (see embark.seams.Evaluator)."
         )
+
+
 def columns_of(statistic: str, main: str, outcomes: Outcomes) -> tuple[str, ...]:
     """The columns of outcomes that a statistic reads; none where it is unknown."""
     if statistic not in STATISTICS:

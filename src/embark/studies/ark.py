@@ -100,9 +100,7 @@ def diagnose_ark(
     def route(**stages: Any) -> Route:
         of_route = {stage: prompt for stage, prompt in own_prompts.items() if stage in stages}
         staged = Stages(**stages, depth=depth, prompts=of_route) if stages else None
-        run = evaluate(
-            encoder, rows, settings=settings, loading=loading, stages=staged, show_progress=show_progress
-        )
+        run = evaluate(encoder, rows, settings=settings, loading=loading, stages=staged, show_progress=show_progress)
         notes.extend(note for note in (*skipped_notes(run.skipped), *run.warnings) if note not in notes)
         return Route(_route_name(stages, depth), {result.task: result for result in run.results}, staged)
 

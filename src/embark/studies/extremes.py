@@ -147,6 +147,5 @@ def _ratio(matrix: Matrix, best: str, worst: str, scale: str) -> float | None:
     return ends[0] / ends[1] if all(ends) else None
 
 
-
 def _times(value: float | None) -> Exact | None:
     return None if value is None else Exact(value, f"{value:.3g}")

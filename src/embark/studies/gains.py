@@ -193,6 +193,5 @@ def _slope_ratio(x: Array, scores: Array, base: Array) -> tuple[float, float, fl
     return float(slope(scores, everyone) / slope(base, everyone)), low, high
 
 
-
 def _ends(models: Sequence[str]) -> str:
     return short(models[0]) if len(models) == 1 else f"the mean of {len(models)} models"

@@ -32,9 +32,7 @@ TEMPERATURE = 2.0  # of the uniformity, as Wang and Isola have it
 SEPARATED = 1_000  # items of a side for the test whether a plane separates the sides
 
 
-def geometry(
-    model: Models, tasks: Tasks, *, subset: str | None = None, **shared: Unpack[SharedArguments]
-) -> Geometry:
+def geometry(model: Models, tasks: Tasks, *, subset: str | None = None, **shared: Unpack[SharedArguments]) -> Geometry:
     """Measure the shape of one task's vectors: modality gap, hubs, anisotropy, alignment and uniformity.
 
     `subset` is one of the task's subsets (the first).

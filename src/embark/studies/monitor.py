@@ -1,10 +1,10 @@
 """Scores during training: a live module on a fixed small set, every so many steps, and the curve of them.
 
-    monitor = embark.Monitor(["PocketFlagZeroShot", "PocketNameSTS"], every=100, encoder=…, loggers=["curve.csv"])
-    for step, batch in enumerate(batches):
-        …
-        monitor.step(module, step)
-    monitor.curve().plot("curve.svg")
+monitor = embark.Monitor(["PocketFlagZeroShot", "PocketNameSTS"], every=100, encoder=…, loggers=["curve.csv"])
+for step, batch in enumerate(batches):
+    …
+    monitor.step(module, step)
+monitor.curve().plot("curve.svg")
 """
 
 from __future__ import annotations

@@ -170,10 +170,7 @@ def _along(axes: Any, line: Array | None) -> Array | None:
     if line is None or len(line) < 2:
         return None
     corners = axes.transData.transform(line)
-    pieces = [
-        np.linspace(start, end, max(2, int(np.abs(end - start).max() / 4)))
-        for start, end in pairwise(corners)
-    ]
+    pieces = [np.linspace(start, end, max(2, int(np.abs(end - start).max() / 4))) for start, end in pairwise(corners)]
     return np.asarray(axes.transData.inverted().transform(np.concatenate(pieces)))
 
 

@@ -140,10 +140,13 @@ def bibtex(reported: Reported) -> str:
             fields |= {"year": f"20{match[1]}", "eprint": match[1] + match[2], "archivePrefix": "arXiv"}
         entries.append((key, fields))
     entries.append(("embark", {"title": "{embark: EMbedding BenchmARK}", "note": f"version {__version__}"}))
-    return "\n\n".join(
-        "\n".join([f"@misc{{{key},", *(f"  {name} = {{{value}}}," for name, value in fields.items()), "}"])
-        for key, fields in entries
-    ) + "\n"
+    return (
+        "\n\n".join(
+            "\n".join([f"@misc{{{key},", *(f"  {name} = {{{value}}}," for name, value in fields.items()), "}"])
+            for key, fields in entries
+        )
+        + "\n"
+    )
 
 
 def protocols(reported: Reported) -> Iterator[Block]:

@@ -61,14 +61,18 @@ def _style(options: Mapping[str, Any], query: str, document: str, ways: str) -> 
     template = str(options.get("template", ""))
     if options.get("instruction") == "row":  # the reader has written it into the text
         template = PLAIN_TEXT
-    for name, field in {"{image}": "{media}", "{video}": "{media}", "{query}": "{text}", "{question}{options}": "{text}"}.items():
+    for name, field in {
+        "{image}": "{media}",
+        "{video}": "{media}",
+        "{query}": "{text}",
+        "{question}{options}": "{text}",
+    }.items():
         template = template.replace(name, field)
     if template in ("{instruction} + audio", "{media} {instruction}"):
         template = WITH_MEDIA
     if "{media}" not in template and ways.split()[0] != "T":
         template = f"{{media}} {template}"
     return Style("MMEB-V3", {"query": query or template, "document": document}, options.get("frames"))
-
 
 
 def _row(

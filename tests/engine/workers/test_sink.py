@@ -177,9 +177,7 @@ def test_put_waits_only_when_the_disk_is_far_behind(space: Space, patient: pytes
 
 
 @pytest.mark.parametrize("way", ["put", "flush", "leave"])
-def test_an_error_of_the_writer_comes_out_and_nobody_waits(
-    space: Space, patient: pytest.MonkeyPatch, way: str
-) -> None:
+def test_an_error_of_the_writer_comes_out_and_nobody_waits(space: Space, patient: pytest.MonkeyPatch, way: str) -> None:
     patient.setattr(sink, "BYTES", 1)
     reached = []
 
