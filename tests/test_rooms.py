@@ -1,5 +1,5 @@
-"""Imports go one way: a room knows only the rooms before it, some rooms do not know each other at all, and no two modules
-import each other.
+"""Imports go one way: a room knows only the rooms before it, some rooms do not know each other at all, and no two
+modules import each other.
 """
 
 from __future__ import annotations
