@@ -36,7 +36,7 @@ SEARCH = """() => new Promise(resolve => {
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        page = embark.export_site(Path(folder) / "page", BENCHMARK)
+        page = embark.site.export(Path(folder) / "page", BENCHMARK)
         print(f"page: {page.bytes / 1e6:.2f} MB")
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         for columns in ("groups", "all"):

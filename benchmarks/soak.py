@@ -128,7 +128,7 @@ def do(folder: Path, tasks: Sequence[Task], job: Job) -> dict[str, Any]:
     """A job's scores, and why tasks failed."""
     settings = load_settings(folder / job.home / "home", folder / job.home / "results", workers=2)
     if job.kind in ("repair", "gc"):
-        (embark.repair_store if job.kind == "repair" else embark.clean_store)(settings)
+        (embark.store.repair if job.kind == "repair" else embark.store.clean)(settings)
         return {"scores": {}, "failures": []}
     rescore = job.kind == "rescore"
     encoder = model(job.revision)

@@ -261,12 +261,12 @@ def diagnoses(home: Settings) -> Figures:
     """Figures of diagnoses; a diagnosis is made when its first figure is."""
 
     @cache
-    def omni() -> embark.Diagnosis:
-        return embark.diagnose_omni(Obedient(), settings=home, show_progress=False)
+    def omni() -> embark.types.Diagnosis:
+        return embark.analyze.diagnose_omni(Obedient(), settings=home, show_progress=False)
 
     @cache
-    def ark() -> embark.Diagnosis:
-        return embark.diagnose_ark(FIRST, **STAGES, settings=home, show_progress=False)
+    def ark() -> embark.types.Diagnosis:
+        return embark.analyze.diagnose_ark(FIRST, **STAGES, settings=home, show_progress=False)
 
     of_omni = ("retrieval", "modalities", "sensitivity", "shift", "shift-maps", "map", "asymmetry", "distribution")
     of_ark = ("routes", "knowledge-axis", "reasoning-axis", "gains")

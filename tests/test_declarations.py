@@ -42,7 +42,7 @@ def test_options_of_readers_are_shown_from_the_registry() -> None:
     assert all(re.search(f"^{name} ", listed, re.M) for name in OWN)
     rows = json.loads(printed("show", "--reader", "paired", "--format", "json"))
     assert {row["name"] for row in rows["rows"]} >= {"where", "subset_is", "query"}
-    reference = embark.reference("reader", "paired")
+    reference = embark.seams.reference("reader", "paired")
     assert [entry.name for entry in reference.entries if entry.part == "option"] == [*(READERS["paired"].options or {})]
 
 
@@ -52,9 +52,11 @@ def test_parameters_of_evaluators_are_shown_from_the_registry() -> None:
     assert re.search("^measure +text_acc +statistic: mean$", shown, re.M)
     assert all(re.search(f"^{kind} ", printed("show", "--evaluator"), re.M) for kind in EVALUATORS)
     assert printed("show", "--evaluator", "sts").startswith("sts: Semantic textual similarity")
-    notes = embark.reference("evaluator", "sts").notes
+    notes = embark.seams.reference("evaluator", "sts").notes
     assert "The truth is Gold. The score by chance is 0." in notes[0]
-    assert "is ndcg_at_10, and k is any whole number from 1." in embark.reference("evaluator", "retrieval").notes[0]
+    assert (
+        "is ndcg_at_10, and k is any whole number from 1." in embark.seams.reference("evaluator", "retrieval").notes[0]
+    )
 
 
 def test_rules_and_loaders_are_shown_with_their_fields() -> None:
@@ -69,7 +71,7 @@ def test_rules_and_loaders_are_shown_with_their_fields() -> None:
     assert {("extra", "torch"), ("kind", "embedder")} <= {(row["name"], row["value"]) for row in rows}
     assert all(re.search(f"^{name} ", printed("show", "--loader"), re.M) for name in LOADERS)
     with pytest.raises(embark.EmbarkError, match=r"There is no rule named 'mme'. Did you mean mmeb"):
-        embark.reference("rule", "mme")
+        embark.seams.reference("rule", "mme")
 
 
 def test_the_page_is_made_of_the_registry() -> None:
@@ -132,4 +134,4 @@ def test_show_takes_one_thing() -> None:
         assert ran.exit_code == 2
         assert "give a name, or one of --reader, --evaluator, --loader, --rule, --study" in " ".join(ran.output.split())
     with pytest.raises(embark.EmbarkError, match=r"There is no evaluator named 'pair'. Did you mean pairs"):
-        embark.reference("evaluator", "pair")
+        embark.seams.reference("evaluator", "pair")

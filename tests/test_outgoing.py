@@ -77,8 +77,8 @@ def test_every_module_that_writes_files_is_known() -> None:
 
 def test_what_leaves_goes_through_the_gate() -> None:
     """The modules of outputs import the gate's writers."""
-    outputs = ("results/drawing", "results/exchange", "boards/card_section", "boards/push", "run/ranked_lists",
-               "run/recording_inputs", "run/vector_files", "site/scripts", "site/bundle", "site/thumbnails",
+    outputs = ("results/drawing", "exchange/tools", "exchange/card_section", "exchange/upload", "exchange/ranked_lists",
+               "exchange/recording_inputs", "exchange/vector_files", "site/scripts", "site/bundle", "site/thumbnails",
                "studies/report", "studies/diagnosis", "studies/monitor")  # fmt: skip
     for name in outputs:
         assert "from embark.outgoing import" in (ROOT / f"{name}.py").read_text(encoding="utf-8"), name

@@ -321,7 +321,7 @@ def test_compare_takes_what_run_takes(here: Path) -> None:
 class Live:
     """An encoder that states a card and embeds; it inherits nothing."""
 
-    card = embark.ModelCard("me/live", "1", "mine", ("text",))
+    card = embark.types.ModelCard("me/live", "1", "mine", ("text",))
 
     def embed(self, batch: list[Any]) -> Array:
         return colors([contents[0].value for contents in batch]) + np.arange(3, dtype=np.float32)

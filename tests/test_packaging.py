@@ -134,17 +134,19 @@ def required(row: type) -> set[str]:
 
 def test_the_model_form_has_the_fields_of_a_card() -> None:
     asked = form("new-model")
-    assert set(asked) - {field.name for field in fields(embark.ModelCard)} == {"doctor"}
-    assert required(embark.ModelCard) <= set(asked)
+    assert set(asked) - {field.name for field in fields(embark.types.ModelCard)} == {"doctor"}
+    assert required(embark.types.ModelCard) <= set(asked)
     assert [option["label"] for option in asked["modalities"]["attributes"]["options"]] == list(MODALITIES)
 
 
 def test_the_task_form_has_the_fields_of_a_row() -> None:
     asked = form("new-task")
-    known = {field.name for field in fields(embark.Task)} | {f"source_{field.name}" for field in fields(embark.Source)}
+    known = {field.name for field in fields(embark.types.Task)} | {
+        f"source_{field.name}" for field in fields(embark.types.Source)
+    }
     assert set(asked) <= known
-    assert required(embark.Task) - {"source"} <= set(asked)
-    assert {f"source_{name}" for name in required(embark.Source)} <= set(asked)
+    assert required(embark.types.Task) - {"source"} <= set(asked)
+    assert {f"source_{name}" for name in required(embark.types.Source)} <= set(asked)
     assert asked["evaluator"]["attributes"]["options"] == list(EVALUATORS)
 
 

@@ -36,7 +36,7 @@ def stored() -> dict[tuple[str, str], TaskResult]:
     return {(result.task, result.protocol): result for result in Results(load_settings().results).all()}
 
 
-def evaluate(model: embark.Encoder, rows: list[Task], protocol: str | None = None) -> embark.Run:
+def evaluate(model: embark.Encoder, rows: list[Task], protocol: str | None = None) -> embark.types.Run:
     return embark.evaluate(model, rows, protocol=protocol, show_progress=False)
 
 

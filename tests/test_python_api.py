@@ -178,7 +178,7 @@ def test_facts_and_results_of_own_tasks() -> None:
 
 
 def test_own_results_are_exported(tmp_path: Path) -> None:
-    written = embark.export_mteb(tmp_path)
+    written = embark.exchange.export_mteb(tmp_path)
     assert set(OWN) <= {result.task for result in written}
     assert (tmp_path / "results" / "test__sharp" / "1" / "HolidayRetrieval.json").is_file()
 

@@ -10,14 +10,17 @@ from functools import cache
 from pathlib import Path
 
 import embark
+from embark import public
 
 ROOT = Path(embark.__file__).parent
 FLOW = (
-    "types", "field_types", "metrics", "escape", "atomic", "paths", "file_hashes", "settings", "redaction", "outgoing",
-    "catalogue", "seams", "threads", "interrupts", "allocation", "processes", "http", "plugins", "registries", "tasks",
-    "hub", "items", "readers", "own", "models", "store", "evaluators", "protocol", "planning", "engine", "results",
-    "published", "stats", "boards", "run", "studies", "declarations", "site", "cli", "__init__",
+    "public", "types", "field_types", "metrics", "escape", "atomic", "paths", "file_hashes", "settings",
+    "redaction", "outgoing", "catalogue", "seams", "threads", "interrupts", "allocation", "processes", "http",
+    "plugins", "registries", "tasks", "hub", "items", "readers", "own", "models", "store", "evaluators", "protocol",
+    "planning", "engine", "results", "published", "stats", "boards", "run", "exchange", "verification", "studies",
+    "analyze", "declarations", "site", "cli", "__init__",
 )  # fmt: skip
+NOUNS = {f"embark.{noun}": homes for noun, homes in public.NOUNS.items()}
 APART = (
     {"tasks", "models"}, {"evaluators", "models"}, {"evaluators", "store"}, {"boards", "engine"}, {"boards", "store"},
     *({data, other} for data in ("items", "readers", "own") for other in ("models", "evaluators")),
@@ -31,7 +34,7 @@ def doors() -> set[tuple[str, str, str]]:
     for path in ROOT.rglob("*.py"):
         room = path.relative_to(ROOT).parts[0].removesuffix(".py")
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        for node in _at_run_time(tree) if room == "seams" else ast.walk(tree):
+        for node in _at_run_time(tree) if room == "seams" or _module(path) in NOUNS else ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and node.module == "embark":
                 targets = [name.name for name in node.names if name.name in FLOW]
             elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("embark."):
@@ -45,7 +48,9 @@ def doors() -> set[tuple[str, str, str]]:
 
 
 def _at_run_time(tree: ast.AST) -> Iterator[ast.AST]:
-    """All nodes but those under `if TYPE_CHECKING`: a seam may name types of later rooms in its annotations."""
+    """All nodes but those under `if TYPE_CHECKING`: a seam may name types of later rooms in its annotations, and a noun
+    its public names that later rooms have.
+    """
     for node in ast.iter_child_nodes(tree):
         if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
             yield node
@@ -71,6 +76,20 @@ def test_no_two_modules_import_each_other() -> None:
     imports = {name: _imports(path, set(paths)) for name, path in paths.items()}
     assert sum(map(len, imports.values())) > len(paths)
     assert not [(name, other) for name in imports for other in imports[name] if name < other and name in imports[other]]
+
+
+def test_our_modules_import_public_names_where_they_are() -> None:
+    """Not by the noun, which would lead to a later room."""
+    through = [
+        (str(path.relative_to(ROOT)), node.module, name.name)
+        for path in ROOT.rglob("*.py")
+        for node in _at_run_time(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module in NOUNS
+        for name in node.names
+        if (home := NOUNS[node.module].get(name.name))
+        if not f"embark.{home}.".startswith(f"{node.module}.")
+    ]
+    assert not through
 
 
 def _module(path: Path) -> str:

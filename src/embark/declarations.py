@@ -19,7 +19,7 @@ PAGE = """\
 
 What a row of a task may state, by its `reader` (what the tables look like) and its `evaluator` (what is measured). The
 page is made of what the code declares (`make docs`); `embark show --reader paired` and `embark show --evaluator pairs`
-print the same, and so does `embark.reference("reader", "paired")`. [data.md](data.md) has an example of each.
+print the same, and so does `embark.seams.reference("reader", "paired")`. [data.md](data.md) has an example of each.
 """
 OPTION_HEADS = ("option", "value", "meaning")
 Kind: TypeAlias = Literal["reader", "evaluator", "loader", "rule", "study"]

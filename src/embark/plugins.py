@@ -22,10 +22,13 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, TypeVar, get_args, get_type_hints
 
+from embark import public
 from embark.catalogue import N, Registry
 from embark.seams import Evaluator, Loader, Reader, Rule, Study
 from embark.settings import ALLOWED, allowed_plugins
 from embark.types import Benchmark, EmbarkError, ModelCard, Task
+
+__dir__ = public.names_of("plugins")[1]
 
 GROUP = "embark"
 T = TypeVar("T")

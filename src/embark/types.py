@@ -1,6 +1,7 @@
 """The types of embark, as frozen values: items, truths, tasks, cards, scores.
 
-Everything here is data. Nothing reads a file, loads a model or imports another module of ours.
+Everything here is data. Nothing reads a file, loads a model or imports another room. What public functions return has
+its types in later rooms; `embark.types` has them, too, and loads each at first use.
 """
 
 from __future__ import annotations
@@ -9,9 +10,51 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeAlias, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args, get_origin
 
 from numpy.typing import NDArray
+
+from embark import public
+
+if TYPE_CHECKING:  # public names that later rooms have: loaded at first use
+    from embark.boards.comparable_results import ResultSet as ResultSet
+    from embark.boards.facts import Facts as Facts
+    from embark.boards.leaderboards import Leaderboard as Leaderboard
+    from embark.boards.matrix import Matrix as Matrix
+    from embark.boards.rederive import PublishedCheck as PublishedCheck
+    from embark.declarations import Reference as Reference
+    from embark.exchange.card_section import CardSection as CardSection
+    from embark.exchange.ranked_lists import Ranking as Ranking
+    from embark.exchange.recording_inputs import RecordingInputs as RecordingInputs
+    from embark.exchange.scores import Imported as Imported
+    from embark.exchange.upload import Upload as Upload
+    from embark.exchange.vector_files import VectorFile as VectorFile
+    from embark.results import Record as Record
+    from embark.results import TaskResult as TaskResult
+    from embark.results.table import Score as Score
+    from embark.results.table import Table as Table
+    from embark.run import Run as Run
+    from embark.run.build_omni import OmniSet as OmniSet
+    from embark.run.checking import CheckReport as CheckReport
+    from embark.run.costs import CostReport as CostReport
+    from embark.run.examination import Examination as Examination
+    from embark.run.fetching import FetchReport as FetchReport
+    from embark.run.live import Measurement as Measurement
+    from embark.run.plans import PlanReport as PlanReport
+    from embark.run.store_health import StoreHealth as StoreHealth
+    from embark.site.bundle import Site as Site
+    from embark.site.server import PageServer as PageServer
+    from embark.stats.compare import Comparison as Comparison
+    from embark.stats.compare import Flips as Flips
+    from embark.studies.analysis import Analysis as Analysis
+    from embark.studies.ark import ArkDiagnosis as ArkDiagnosis
+    from embark.studies.diagnosis import Diagnosis as Diagnosis
+    from embark.studies.omni import OmniDiagnosis as OmniDiagnosis
+    from embark.studies.recommend import Recommendation as Recommendation
+    from embark.studies.report import Report as Report
+    from embark.verification import Verification as Verification
+else:
+    __getattr__, __dir__ = public.names_of("types")
 
 Array: TypeAlias = NDArray[Any]
 Modality = Literal["text", "image", "audio", "video"]

@@ -130,5 +130,5 @@ def test_an_own_task_from_its_results_alone(tiny: embark.Encoder, pictures: Call
 
 
 def test_imported_results_tell_who_made_them() -> None:
-    embark.import_results(Path(__file__).parents[1] / "samples/mteb")
+    embark.exchange.import_results(Path(__file__).parents[1] / "samples/mteb")
     assert embark.show("CIFAR10ZeroShot")["results"] == {"mteb/baseline-random-encoder (by mteb)": "16.7"}

@@ -96,7 +96,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: embark.Encoder) 
     own = {record.run for result in stored.all() for record in result.records}
     for run in own:
         _state(home / "zqvectorsq" / "runs", run, home)
-    embark.save_report(embark.doctor(), settings=embark.load_settings())
+    embark.site.save_report(embark.doctor(), settings=embark.load_settings())
     [kept] = (home / "zqresultsq" / "reports").glob("*.json")
     report = json.loads(kept.read_text())
     said = f"Cache folder: {home}/zqcacheq/hub; run by {USER} on {HOST} ('{home}/My zqcacheq/x y.bin')."
@@ -190,7 +190,7 @@ def page(desk: Desk) -> None:
 
 def push(desk: Desk) -> None:
     names = [word for name in (*desk.tasks, "PocketFlagZeroShot") for word in ("-t", name)]
-    files = embark.push(MODEL, "me/scores", [name for name in names if name != "-t"], outcomes=True).files
+    files = embark.exchange.push(MODEL, "me/scores", [name for name in names if name != "-t"], outcomes=True).files
     for name, content in files.items():
         (desk.out / name).parent.mkdir(parents=True, exist_ok=True)
         (desk.out / name).write_bytes(content)
@@ -210,7 +210,7 @@ def mteb(desk: Desk) -> None:
 
 def ranked(desk: Desk) -> None:
     for style in ("jsonl", "trec"):
-        for ranking in embark.rank(_named_by_its_folder(desk), "PocketNameToImage", show_progress=False):
+        for ranking in embark.exchange.rank(_named_by_its_folder(desk), "PocketNameToImage", show_progress=False):
             ranking.save(desk.out, style)
 
 
@@ -221,7 +221,7 @@ def inputs(desk: Desk) -> None:
 def vectors(desk: Desk) -> None:
     desk.out.mkdir(parents=True)
     for name in ("pages.parquet", "pages.npy"):
-        embark.export_vectors(
+        embark.exchange.export_vectors(
             _named_by_its_folder(desk), desk.tasks[0], desk.out / name, embed=True, show_progress=False
         )
 

@@ -136,5 +136,5 @@ def test_an_export_says_what_it_leaves_out(
 ) -> None:
     retrieval, zeroshot = run().results
     CUT(path_of(retrieval))
-    assert [result.task for result in embark.export_mteb(tmp_path / "out")] == [zeroshot.task]
+    assert [result.task for result in embark.exchange.export_mteb(tmp_path / "out")] == [zeroshot.task]
     assert f"{retrieval.path} is damaged" in caplog.text

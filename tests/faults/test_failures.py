@@ -139,7 +139,7 @@ def test_plans_and_fetching_contain_failures_too(
 
 def test_ranked_lists_contain_failures_too(tiny: embark.Encoder, pictures: Pictures) -> None:
     retrieval, _ = two_tasks(pictures())
-    rankings = embark.rank([Failing(tiny), tiny], [retrieval], show_progress=False)
+    rankings = embark.exchange.rank([Failing(tiny), tiny], [retrieval], show_progress=False)
     assert next(rankings).model == "test/tiny"
     with pytest.raises(embark.EmbarkError, match=r"ranked\.\nPagesRetrieval for test/failing: RuntimeError"):
         next(rankings)

@@ -21,12 +21,12 @@ from segments import flip
 TASK = "PocketFlagZeroShot"
 
 
-def scores(run: embark.Run) -> list[float]:
+def scores(run: embark.types.Run) -> list[float]:
     return [result.score for result in run.results]
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[embark.Run, Path]:
+def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[embark.types.Run, Path]:
     """A run, and the folder with its home and results. Copy it."""
     folder = tmp_path_factory.mktemp("sound")
     settings = load_settings(folder / "home", folder / "results")
@@ -34,7 +34,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[embark.Run, Path]:
 
 
 @pytest.fixture
-def scored(sound: tuple[embark.Run, Path], tmp_path: Path) -> tuple[embark.Run, embark.Settings]:
+def scored(sound: tuple[embark.types.Run, Path], tmp_path: Path) -> tuple[embark.types.Run, embark.Settings]:
     """A run, and settings with a copy of its home and results."""
     before, folder = sound
     copy = shutil.copytree(folder, tmp_path / "copy")
@@ -42,7 +42,9 @@ def scored(sound: tuple[embark.Run, Path], tmp_path: Path) -> tuple[embark.Run, 
 
 
 @pytest.mark.parametrize("place", ["index", *slow("vectors")])
-def test_flipped_bits_are_found_and_embedded_again(scored: tuple[embark.Run, embark.Settings], place: str) -> None:
+def test_flipped_bits_are_found_and_embedded_again(
+    scored: tuple[embark.types.Run, embark.Settings], place: str
+) -> None:
     before, settings = scored
     paths = list(settings.store.glob("*/*.vectors"))
     for path in paths:
@@ -62,7 +64,7 @@ def test_flipped_bits_are_found_and_embedded_again(scored: tuple[embark.Run, emb
     assert len(Space(paths[0].parent).verify()) == len(paths)
 
 
-def test_one_flipped_bit_costs_one_vector(scored: tuple[embark.Run, embark.Settings]) -> None:
+def test_one_flipped_bit_costs_one_vector(scored: tuple[embark.types.Run, embark.Settings]) -> None:
     before, settings = scored
     path = next(settings.store.glob("*/*.vectors"))
     content = bytearray(path.read_bytes())
@@ -75,11 +77,11 @@ def test_one_flipped_bit_costs_one_vector(scored: tuple[embark.Run, embark.Setti
 
 def test_ranked_lists_embed_damaged_vectors_again(tiny: embark.Encoder, pictures: Callable[..., Path]) -> None:
     retrieval, _ = two_tasks(pictures())
-    (whole,) = embark.rank(tiny, [retrieval], show_progress=False)
+    (whole,) = embark.exchange.rank(tiny, [retrieval], show_progress=False)
     paths = list(load_settings().store.rglob("*.vectors"))
     for path in paths:
         flip(path, path.stat().st_size - 1)
-    (again,) = embark.rank(tiny, [retrieval], show_progress=False)
+    (again,) = embark.exchange.rank(tiny, [retrieval], show_progress=False)
     assert (again.documents, again.scores.tolist()) == (whole.documents, whole.scores.tolist())
     assert len(list(load_settings().store.rglob("*.vectors"))) > len(paths)
 

@@ -63,7 +63,7 @@ if stage == "scoring":
 if stage == "processes":
     preparing_processes.ENOUGH["image"] = 1
 pixels = hang if stage == "threads" else worker_functions.pixels
-card = embark.ModelCard("test/slow", "1", "functions", ("text", "image", "video"), dim=3, stored="float32")
+card = embark.types.ModelCard("test/slow", "1", "functions", ("text", "image", "video"), dim=3, stored="float32")
 encoder = Slow(card, {"text": Tower(words), **image_towers(means, pixels)})
 with end_soon("interrupted; kept"):
     tasks = embark.folder_task(Path(folder, "pictures"), kinds=["retrieval", "zeroshot"])

@@ -104,7 +104,7 @@ def test_meta_data_of_an_import_names_no_folder(elsewhere: Path, tmp_path: Path)
     facts = {"task_name": "CIFAR10ZeroShot", "mteb_version": "1.38.0", "dataset_revision": "x"}
     content = {**facts, "scores": {"test": [entry]}}
     (source / "CIFAR10ZeroShot.json").write_text(json.dumps(content))
-    imported = embark.import_results(tmp_path / "mteb")
+    imported = embark.exchange.import_results(tmp_path / "mteb")
     assert imported.results, imported
     files = {path.relative_to(elsewhere).parts[0] for path in everything_in(elsewhere) if path.suffix == ".json"}
     assert files == {"results"}

@@ -13,7 +13,7 @@ from cases import slow
 
 CODE = """
 import pathlib
-from embark import ModelCard
+from embark.types import ModelCard
 from embark.plugins import Plugin
 
 pathlib.Path("it-ran").touch()

@@ -19,12 +19,12 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeProvider]:
         yield served
 
 
-def prepared(model: embark.Generator, words: str) -> object:
+def prepared(model: embark.models.Generator, words: str) -> object:
     return model.prepare([Content("text", "Rewrite this."), Content("text", words)], "")
 
 
 def test_prompt_and_item_are_one_turn(provider: FakeProvider) -> None:
-    model = embark.get_generator("openai-chat:some-model")
+    model = embark.models.get_generator("openai-chat:some-model")
     assert model.card.kind == "generator"
     assert model.generate([prepared(model, "a dog"), prepared(model, "a cat")]) == [
         "about Rewrite this. + a dog",
@@ -38,15 +38,15 @@ def test_prompt_and_item_are_one_turn(provider: FakeProvider) -> None:
 def test_a_picture_is_sent_as_png(provider: FakeProvider) -> None:
     from PIL import Image
 
-    model = embark.get_generator("openai-chat:some-model")
+    model = embark.models.get_generator("openai-chat:some-model")
     item = model.prepare([Content("text", "Describe."), Content("image", Image.new("RGB", (5, 4)))], "")
     [answer] = model.generate([item])
     assert answer.startswith("about Describe. + <(5, 4) ")
 
 
 def test_the_name_may_state_parameters_which_make_it_another_model(provider: FakeProvider) -> None:
-    plain = embark.get_generator("openai-chat:some-model")
-    greedy = embark.get_generator("openai-chat:some-model?temperature=0&max_tokens=30")
+    plain = embark.models.get_generator("openai-chat:some-model")
+    greedy = embark.models.get_generator("openai-chat:some-model?temperature=0&max_tokens=30")
     greedy.generate([prepared(greedy, "a dog")])
     body = provider.requests[0][2]
     assert (body["model"], body["temperature"], body["max_tokens"]) == ("some-model", 0, 30)
@@ -54,7 +54,7 @@ def test_the_name_may_state_parameters_which_make_it_another_model(provider: Fak
 
 
 def test_failures_are_tried_again_and_refusals_carry_what_was_written(provider: FakeProvider) -> None:
-    model = embark.get_generator("openai-chat:some-model")
+    model = embark.models.get_generator("openai-chat:some-model")
     provider.faults = ["429", "500"]
     assert len(model.generate([prepared(model, "a dog")])) == 1
     provider.poison, provider.wrath = "poison", (400, b'{"error": {"message": "not this"}}')
@@ -62,7 +62,7 @@ def test_failures_are_tried_again_and_refusals_carry_what_was_written(provider: 
         model.generate([prepared(model, "a dog"), prepared(model, "poison")])
     assert refused.value.done in ({0: "about Rewrite this. + a dog"}, {})  # unless the refusal came first
     with pytest.raises(EmbarkError, match="Name the model"):
-        embark.get_generator("openai-chat:")
+        embark.models.get_generator("openai-chat:")
 
 
 def test_a_run_asks_once_for_each_query(provider: FakeProvider) -> None:
@@ -77,7 +77,7 @@ def test_a_run_asks_once_for_each_query(provider: FakeProvider) -> None:
 def test_what_was_written_before_a_refusal_is_kept(provider: FakeProvider) -> None:
     from embark.run.stages import _GeneratorAsEncoder
 
-    model = embark.get_generator("openai-chat:some-model")
+    model = embark.models.get_generator("openai-chat:some-model")
     provider.poison, provider.wrath = "poison", (400, b"{}")
     provider.busy = 0.05
     with pytest.raises(Interrupted) as refused:

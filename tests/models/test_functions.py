@@ -199,8 +199,8 @@ def image(images):
 
 models = [
     embark.encoder(text=text, image=image, audio=lambda waves: [[wave.sum(), 1] for wave in waves]),
-    embark.reranker(lambda pairs: [len(query) - len(document) for query, document in pairs]),
-    embark.generator(lambda values, prompt: [prompt] * len(values)),
+    embark.models.reranker(lambda pairs: [len(query) - len(document) for query, document in pairs]),
+    embark.models.generator(lambda values, prompt: [prompt] * len(values)),
 ]
 print(*(model.card.revision for model in models))
 """

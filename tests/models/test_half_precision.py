@@ -268,7 +268,7 @@ def to_tokens(texts: list[str]) -> Any:
 
 
 def of_open_clip() -> embark.Encoder:
-    return embark.from_open_clip(TwoTowers().bfloat16(), to_pixels, to_tokens, name="me/clip")
+    return embark.models.from_open_clip(TwoTowers().bfloat16(), to_pixels, to_tokens, name="me/clip")
 
 
 def of_mteb() -> embark.Encoder:
@@ -278,7 +278,7 @@ def of_mteb() -> embark.Encoder:
     model = TwoTowers().half()
     facts = {"modalities": ["text"], "embed_dim": 8, "similarity_fn_name": "cosine", "use_instructions": False}
     meta = SimpleNamespace(name="me/of-mteb", revision="7", **facts)
-    return embark.from_mteb(SimpleNamespace(model=model, mteb_model_meta=meta, encode=encode))
+    return embark.models.from_mteb(SimpleNamespace(model=model, mteb_model_meta=meta, encode=encode))
 
 
 def of_sentence_transformers() -> embark.Encoder:
@@ -289,7 +289,7 @@ def of_sentence_transformers() -> embark.Encoder:
     shape = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
     saved(Path("plain"), transformers.BertModel(transformers.BertConfig(**shape, vocab_size=len(tokens))), tokens)
     parts = [library.base.modules.Transformer("plain"), modules.Pooling(16)]
-    return embark.from_sentence_transformers(library.SentenceTransformer(modules=parts, device="cpu").bfloat16())
+    return embark.models.from_sentence_transformers(library.SentenceTransformer(modules=parts, device="cpu").bfloat16())
 
 
 @pytest.mark.parametrize("make", [of_open_clip, of_sentence_transformers, *slow(of_mteb)])

@@ -48,7 +48,7 @@ def library(folder: Path, seed: int = 0) -> Any:
 
 def test_a_sentence_transformer_from_memory(tmp_path: Path) -> None:
     theirs = library(tmp_path)
-    ours = embark.from_sentence_transformers(theirs, name="me/st", license="MIT")
+    ours = embark.models.from_sentence_transformers(theirs, name="me/st", license="MIT")
     assert (ours.card.name, ours.card.dim, ours.card.modalities, ours.card.license) == ("me/st", 16, ("text",), "MIT")
     assert same(vectors(ours, TEXTS, "item"), theirs.encode(list(TEXTS)), 1e-5)
     assert same(vectors(ours, TEXTS, "query"), theirs.encode_query(list(TEXTS)), 1e-5)
@@ -57,22 +57,22 @@ def test_a_sentence_transformer_from_memory(tmp_path: Path) -> None:
 
 def test_other_weights_and_other_limits_are_other_spaces(tmp_path: Path) -> None:
     theirs, other = library(tmp_path / "a"), library(tmp_path / "b", seed=1)
-    card = embark.from_sentence_transformers(theirs).card
+    card = embark.models.from_sentence_transformers(theirs).card
     assert card.revision.startswith("probe-")
-    assert vector_space(card) == vector_space(embark.from_sentence_transformers(theirs).card)
-    assert vector_space(card) != vector_space(embark.from_sentence_transformers(other).card)
+    assert vector_space(card) == vector_space(embark.models.from_sentence_transformers(theirs).card)
+    assert vector_space(card) != vector_space(embark.models.from_sentence_transformers(other).card)
     theirs.max_seq_length = 8
-    assert vector_space(card) != vector_space(embark.from_sentence_transformers(theirs).card)
-    assert embark.from_sentence_transformers(theirs, revision="v2").card.revision == "v2"
+    assert vector_space(card) != vector_space(embark.models.from_sentence_transformers(theirs).card)
+    assert embark.models.from_sentence_transformers(theirs, revision="v2").card.revision == "v2"
 
 
 def test_a_folder_takes_the_normal_path(tmp_path: Path) -> None:
     theirs = library(tmp_path / "plain")
     theirs.save_pretrained(str(tmp_path / "st"))
-    ours = embark.from_sentence_transformers(str(tmp_path / "st"))
+    ours = embark.models.from_sentence_transformers(str(tmp_path / "st"))
     assert ours.card.revision.startswith("local-")
     with pytest.raises(EmbarkError, match="go with an object"):
-        embark.from_sentence_transformers(str(tmp_path / "st"), license="MIT")
+        embark.models.from_sentence_transformers(str(tmp_path / "st"), license="MIT")
     assert same(vectors(ours, TEXTS, "query"), theirs.encode_query(list(TEXTS)), 1e-5)
 
 
@@ -116,7 +116,7 @@ def to_tokens(texts: list[str]) -> Any:
 
 def test_an_open_clip_model_from_memory() -> None:
     theirs = TwoTowers()
-    ours = embark.from_open_clip(theirs, to_pixels, to_tokens, name="me/clip")
+    ours = embark.models.from_open_clip(theirs, to_pixels, to_tokens, name="me/clip")
     assert not theirs.training
     assert (ours.card.modalities, ours.card.dim, ours.card.fusion) == (("text", "image", "video"), 8, "unit-sum")
     pictures = [picture(1), picture(2, (30, 60), "RGBA")]
@@ -181,7 +181,7 @@ def numbers(*rows: tuple[float, ...]) -> Array:
 
 def test_a_model_of_mteb() -> None:
     theirs = OfMteb()
-    ours = embark.from_mteb(theirs)
+    ours = embark.models.from_mteb(theirs)
     assert (ours.card.name, ours.card.revision, ours.card.dim) == ("me/of-mteb", "7", 4)
     assert (ours.card.similarity, ours.card.instructed) == ("dot", True)
     assert same(vectors(ours, ["dog"], "query", ASK), numbers((3, len(ASK), 0, 0)))
@@ -195,7 +195,7 @@ def test_a_model_of_mteb() -> None:
 
 def test_instructions_and_roles_are_in_the_key_where_they_matter() -> None:
     for instructed, spaces in ((True, 4), (False, 1)):
-        ours = embark.from_mteb(OfMteb(instructed))
+        ours = embark.models.from_mteb(OfMteb(instructed))
         asked = [("query", ASK), ("query", None), ("document", None), ("item", None)]
         keys = {key(vector_space(ours.card), ours.render(item("dog"), *how)) for how in asked}
         assert len(keys) == spaces
@@ -203,7 +203,7 @@ def test_instructions_and_roles_are_in_the_key_where_they_matter() -> None:
 
 
 def test_rows_of_several_kinds_in_one_batch() -> None:
-    ours = embark.from_mteb(OfMteb(modalities=("image", "text", "audio")))
+    ours = embark.models.from_mteb(OfMteb(modalities=("image", "text", "audio")))
     assert (ours.card.modalities, ours.card.fusion) == (("text", "image", "audio"), "native")
     shown, heard = picture(1), sound(1, 0.25)
     things = ["dog", shown, ("a dog", shown), heard, "cats"]
@@ -218,13 +218,13 @@ def test_without_a_revision_behaviour_is_one() -> None:
     theirs = OfMteb()
     for unknown in (None, "no_revision_available"):
         theirs.mteb_model_meta.revision = unknown
-        assert embark.from_mteb(theirs).card.revision.startswith("probe-")
+        assert embark.models.from_mteb(theirs).card.revision.startswith("probe-")
     theirs.mteb_model_meta.embed_dim = 5
     with pytest.raises(EmbarkError, match="should have 5 dimensions"):
-        embark.from_mteb(theirs)
+        embark.models.from_mteb(theirs)
     theirs.mteb_model_meta.similarity_fn_name = "euclidean"
     with pytest.raises(EmbarkError, match="cosine and dot"):
-        embark.from_mteb(theirs)
+        embark.models.from_mteb(theirs)
 
 
 @pytest.mark.slow
@@ -238,7 +238,7 @@ import json, sys
 sys.path[:0] = {[str(Path(embark.__file__).parents[1]), str(Path(__file__).parents[1])]!r}
 import embark, tiny
 from mteb.models.sentence_transformer_wrapper import SentenceTransformerEncoderWrapper
-model = embark.from_mteb(SentenceTransformerEncoderWrapper({str(tmp_path / "st")!r}, device="cpu"), name="me/st")
+model = embark.models.from_mteb(SentenceTransformerEncoderWrapper({str(tmp_path / "st")!r}, device="cpu"), name="me/st")
 print(json.dumps([tiny.vectors(model, tiny.TEXTS, role).tolist() for role in ("query", "document", "item")]))
 """
     done = subprocess.run([str(PEER), "-c", code], capture_output=True, text=True, check=False)

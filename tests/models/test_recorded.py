@@ -27,7 +27,7 @@ def seen(rendered: Rendered) -> list[Content]:
     return [Content("text", part.text) for part in rendered.parts if isinstance(part, Text)]
 
 
-def written(model: embark.Generator, *items: Item) -> list[str]:
+def written(model: embark.models.Generator, *items: Item) -> list[str]:
     return model.generate([model.prepare(seen(model.render(item, "Any prompt.")), "") for item in items])
 
 
@@ -37,7 +37,7 @@ def test_texts_are_found_by_text_by_file_and_by_both(tmp_path: Path) -> None:
         {"input": FILE, "output": "a clock"},
         {"input": [FILE, "two hours later"], "output": "five o'clock"},
     ]
-    model = embark.get_generator(f"recorded:{lines(tmp_path / 'texts.jsonl', *rows)}")
+    model = embark.models.get_generator(f"recorded:{lines(tmp_path / 'texts.jsonl', *rows)}")
     assert written(model, text("a dog"), media("image", b"a file"), ITEM) == ["Hund", "a clock", "five o'clock"]
     assert input_of(ITEM) == rows[2]["input"]
     assert item_key(ITEM) == input_key(rows[2]["input"])
@@ -46,7 +46,7 @@ def test_texts_are_found_by_text_by_file_and_by_both(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_an_error_that_names_it(tmp_path: Path) -> None:
-    model = embark.get_generator(f"recorded:{lines(tmp_path / 'texts.jsonl', {'input': 'a', 'output': 'b'})}")
+    model = embark.models.get_generator(f"recorded:{lines(tmp_path / 'texts.jsonl', {'input': 'a', 'output': 'b'})}")
     with pytest.raises(EmbarkError, match=r'texts.jsonl has no output for 1 of 2 inputs, such as "a cat"'):
         written(model, text("a"), text("a cat"))
 
@@ -64,17 +64,17 @@ def test_a_damaged_file_is_refused(tmp_path: Path, content: str, message: str) -
     path = tmp_path / "texts.jsonl"
     path.write_text(content)
     with pytest.raises(EmbarkError, match=message):
-        embark.get_generator(f"recorded:{path}")
+        embark.models.get_generator(f"recorded:{path}")
     with pytest.raises(EmbarkError, match="no file"):
-        embark.get_generator(f"recorded:{tmp_path / 'other.jsonl'}")
+        embark.models.get_generator(f"recorded:{tmp_path / 'other.jsonl'}")
 
 
 def test_scores_have_a_default_for_documents_of_known_queries_alone(tmp_path: Path) -> None:
     pair = {"query": "a", "document": "x", "score": 0.5}
-    strict = embark.get_reranker(f"recorded-scores:{lines(tmp_path / 'strict.jsonl', pair)}")
-    loose = embark.get_reranker(f"recorded-scores:{lines(tmp_path / 'loose.jsonl', {'default': -1}, pair)}")
+    strict = embark.models.get_reranker(f"recorded-scores:{lines(tmp_path / 'strict.jsonl', pair)}")
+    loose = embark.models.get_reranker(f"recorded-scores:{lines(tmp_path / 'loose.jsonl', {'default': -1}, pair)}")
 
-    def score(model: embark.Reranker, query: str, document: str) -> float:
+    def score(model: embark.models.Reranker, query: str, document: str) -> float:
         rendered = model.render(text(query), text(document), None)
         return float(model.score([model.prepare(seen(rendered), rendered.mode)])[0])
 
@@ -93,13 +93,13 @@ def test_another_content_is_another_model_wherever_the_file_is(tmp_path: Path) -
     row = {"input": "a", "output": "b"}
     here, there = (lines(tmp_path / path, row) for path in ("t.jsonl", "there/t.jsonl"))
     other = lines(tmp_path / "other.jsonl", {**row, "output": "c"})
-    spaces = [vector_space(embark.get_generator(f"recorded:{path}").card) for path in (here, there, other)]
+    spaces = [vector_space(embark.models.get_generator(f"recorded:{path}").card) for path in (here, there, other)]
     assert spaces[0] == spaces[1] != spaces[2]
 
 
 def test_those_of_the_package_are_small() -> None:
     assert sum(path.stat().st_size for path in SHIPPED.iterdir()) < 500_000
-    assert embark.get_generator("embark/pocket-rewrites").card.revision.startswith("sha256-")
+    assert embark.models.get_generator("embark/pocket-rewrites").card.revision.startswith("sha256-")
 
 
 def test_a_picture_without_a_line_is_an_error_of_its_task(tmp_path: Path) -> None:

@@ -116,7 +116,9 @@ def compute(values: Sequence[str]) -> None:
 def test_what_a_card_states_comes_before_the_files(texts: Path, tmp_path: Path) -> None:
     folder = edited(texts, tmp_path / "prompted", (SENTENCE_TRANSFORMERS, PROMPTS))
     options = {"prompts": {"query": "a red "}, "tokens": 20}
-    card = embark.ModelCard("me/own", "1", "sentence-transformers", ("text",), source=str(folder), options=options)
+    card = embark.types.ModelCard(
+        "me/own", "1", "sentence-transformers", ("text",), source=str(folder), options=options
+    )
     assert [verdict for verdict, _ in files(card)] == ["ok"]
     other = replace(card, loader="text", options={"pooling": "first"})
     assert files(other) == [("note", "not checked: the card replaces what the files say, by its own pooling")]

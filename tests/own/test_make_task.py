@@ -52,11 +52,11 @@ class Pages:
         return picture(self.classes[row % 3], row), row % 3
 
 
-def read(task: embark.Task, split: str = "test") -> Any:
+def read(task: embark.types.Task, split: str = "test") -> Any:
     return readers.read(task, split, "default", Hub(embark.load_settings()))
 
 
-def score(model: Any, task: embark.Task) -> float:
+def score(model: Any, task: embark.types.Task) -> float:
     run = embark.evaluate(model, [task], show_progress=False)
     assert run.skipped == []
     return run.results[0].score
@@ -250,7 +250,7 @@ def test_the_row_can_be_kept_in_a_file(tiny: embark.Encoder) -> None:
     """Its data is in home, outside the file's folder, so the user allows it; the scores on disk stand."""
     task = embark.task(rows(), "retrieval", name="Pages")
     embark.evaluate(tiny, [task], show_progress=False)
-    Path("tasks.toml").write_text(embark.to_toml(task))
+    Path("tasks.toml").write_text(embark.tasks.to_toml(task))
     [row] = embark.load_tasks("tasks.toml", allow_outside=True)
     assert row.source == task.source
     again = embark.evaluate(tiny, [row], show_progress=False)

@@ -37,7 +37,7 @@ source = { id = "%s", files = { test = ["metadata.csv"] } }
 """
 
 
-def evaluate(model: Any, tasks: Any, **options: Any) -> embark.Run:
+def evaluate(model: Any, tasks: Any, **options: Any) -> embark.types.Run:
     return embark.evaluate(model, tasks, show_progress=False, **options)
 
 
@@ -235,7 +235,7 @@ def test_rows_of_the_reader_folder_are_read(pictures: Pictures, tiny: embark.Enc
     """Results have rows of the reader `folder`; files of tasks may."""
     folder = pictures()
     row: dict[str, Any] = {"columns": {"file": "file", "caption": "caption"}, "upright": True}
-    source = embark.Source(str(folder), "0123456789ab", config="metadata.csv")
+    source = embark.types.Source(str(folder), "0123456789ab", config="metadata.csv")
     task = Task("Old", "Folder", "retrieval", "folder", source, "hit_rate_at_1", "Retrieval", ("text", "image"), **row)
     assert read(task).sides["document"].ids == ("red.png", "green.png", "blue.png")
     assert evaluate(tiny, task).results[0].score == 1.0
@@ -301,7 +301,8 @@ def test_tables_of_every_form(tmp_path: Path, form: str) -> None:
     data = read(task)
     assert texts(data) == ["a red, page", "a green page; really"]
     assert [digest(item.parts) for item in data.sides["document"].items] == [
-        digest(embark.Item((embark.Media("image", (png(color),)),)).parts) for color in ((255, 0, 0), (0, 255, 0))
+        digest(embark.types.Item((embark.types.Media("image", (png(color),)),)).parts)
+        for color in ((255, 0, 0), (0, 255, 0))
     ]
     assert round_trip(task, folder) == task
 
@@ -554,7 +555,7 @@ def test_descriptions_fit_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines[0].startswith("paired: ")
     assert max(map(len, lines)) <= 80
     with pytest.raises(EmbarkError, match="embark show --reader lists all"):
-        embark.reference("reader", "nope")
+        embark.seams.reference("reader", "nope")
 
 
 def test_a_kind_has_one_category_in_all_forms(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_ids_count_from_0_in_every_topic_and_nothing_collides(supplied: Path, ti
     assert (data.sides["query"].ids, data.sides["document"].ids) == (("0",), ("0", "1", "2", "3"))
     assert isinstance(data.truth, Qrels)
     assert data.truth.document.tolist() == [3]
-    ranked = list(embark.rank(tiny, [PHYSICS, SPATIAL], show_progress=False))
+    ranked = list(embark.exchange.rank(tiny, [PHYSICS, SPATIAL], show_progress=False))
     assert [ranking.queries for ranking in ranked] == [("0", "1", "2"), ("0",)]
     assert [row[0] for row in ranked[0].documents] == ["0", "1", "2"]
     assert json.loads(next(ranked[0].lines("jsonl")))["query_id"] == "0"

@@ -94,7 +94,7 @@ def test(weights: Path) -> Rows:
     return images(weights, "t10k", TEST)
 
 
-def retrieval(folder: Path, queries: Rows, documents: Rows) -> embark.Task:
+def retrieval(folder: Path, queries: Rows, documents: Rows) -> embark.types.Task:
     """A TOML file's task: image to image, and all of a class are relevant."""
     for side, rows in (("queries", queries), ("corpus", documents)):
         with (folder / f"{side}.csv").open("w", newline="") as file:

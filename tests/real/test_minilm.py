@@ -87,7 +87,7 @@ def test_loaders_agree_where_the_length_is_set(model: str, folders: Path, prove:
     rows = []
     for name in (REFERENCE, model):
         loader, _, source = at(folders, name).partition(":")
-        card = embark.ModelCard("test/minilm", "1", loader, ("text",), source=source, options={"tokens": 256})
+        card = embark.types.ModelCard("test/minilm", "1", loader, ("text",), source=source, options={"tokens": 256})
         encoder = embark.get_model(card, device="cpu")
         assert encoder.card.loaded["tokens"] == 256
         rows.append(vectors(encoder, texts))
@@ -165,6 +165,6 @@ def test_mteb_has_the_same_score_of_the_same_model(
         encode_kwargs={"batch_size": 32, "show_progress_bar": False},
     )  # fmt: skip
     theirs = 100 * result.task_results[0].scores["test"][0][measure]
-    ours = points(embark.from_sentence_transformers(model, name="test/minilm"), task, real_data)
+    ours = points(embark.models.from_sentence_transformers(model, name="test/minilm"), task, real_data)
     prove(MTEB, NAME, task, f"{theirs:.3f}", f"{ours:.3f}", f"{round(ours - theirs, 3) + 0.0:+.3f}", "`make test-real`")
     assert abs(ours - theirs) < 2e-3

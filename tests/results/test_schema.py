@@ -370,14 +370,14 @@ def test_whatever_shows_results_goes_on_without_a_bad_file_and_names_it(desk: De
     here = desk.settings
     path = spoil(desk)
     views: dict[str, Callable[[], Any]] = {
-        "page": lambda: embark.export_site(tmp_path / "page", published=False, settings=here),
-        "store size": lambda: embark.store_size(settings=here),
+        "page": lambda: embark.site.export(tmp_path / "page", published=False, settings=here),
+        "store size": lambda: embark.store.size(settings=here),
         "leaderboard": lambda: embark.leaderboard(tasks=TASKS, published=False, settings=here),
         "comparison": lambda: embark.compare(*MODELS, None, TASKS, settings=here),
         "report": lambda: embark.report(tasks=TASKS, settings=here),
-        "card": lambda: embark.card("test/one", tasks=TASKS, settings=here),
+        "card": lambda: embark.exchange.card("test/one", tasks=TASKS, settings=here),
         "recommendation": lambda: embark.recommend("eng", tasks=TASKS, own=True, settings=here),
-        "upload": lambda: embark.push("test/one", "me/scores", TASKS, settings=here, outcomes=True),
+        "upload": lambda: embark.exchange.push("test/one", "me/scores", TASKS, settings=here, outcomes=True),
     }
     silent = []
     for view, show in views.items():

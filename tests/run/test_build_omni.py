@@ -28,7 +28,7 @@ COLORS = {
     "red": "#ff0000", "green": "#00ff00", "blue": "#0000ff", "yellow": "#ffff00", "purple": "#800080",
 }  # fmt: skip
 CATEGORIES = {"red": "warm,page", "yellow": "warm", "green": "cold,page", "blue": "cold", "purple": "cold,page"}
-Build = Callable[..., embark.OmniSet]
+Build = Callable[..., embark.types.OmniSet]
 
 
 def gradient(color: str, turn: int) -> Image.Image:
@@ -92,7 +92,7 @@ def rows(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def test_five_pictures_become_a_data_set_that_decodes(photos: Path, espeak: Path, tmp_path: Path) -> None:
-    built = embark.build_omni(photos, tmp_path / "omni", name="Pages", negatives=2, show_progress=False)
+    built = embark.tasks.build_omni(photos, tmp_path / "omni", name="Pages", negatives=2, show_progress=False)
     assert (built.tuples, built.queries) == (5, 5)
     [task] = embark.load_tasks(tmp_path / "omni" / "tasks.toml")
     assert task == built.task
@@ -115,21 +115,21 @@ def test_five_pictures_become_a_data_set_that_decodes(photos: Path, espeak: Path
 @pytest.mark.slow
 def test_twice_the_same_bytes(photos: Path, espeak: Path, tmp_path: Path) -> None:
     for name in ("one", "two"):
-        embark.build_omni(photos, tmp_path / name, name="Pages", negatives=2, show_progress=False)
+        embark.tasks.build_omni(photos, tmp_path / name, name="Pages", negatives=2, show_progress=False)
     first, second = contents(tmp_path / "one"), contents(tmp_path / "two")
     assert len(first) == 3 * 5 + 3
     assert first == second
 
 
 def test_negatives_share_categories(photos: Path, sounds: Path, tmp_path: Path) -> None:
-    embark.build_omni(photos, tmp_path / "omni", sounds=sounds, negatives=1, show_progress=False)
+    embark.tasks.build_omni(photos, tmp_path / "omni", sounds=sounds, negatives=1, show_progress=False)
     negatives = {id: entry["negatives"] for id, entry in rows(tmp_path / "omni").items()}
     assert negatives["green"] == ["purple"]  # two categories
     assert negatives["purple"] == ["green"]
     assert negatives["yellow"] == ["red"]
     own = {name: ["light" if name in ("red", "blue") else "dark"] for name in COLORS}
     build = {"sounds": sounds, "negatives": 1, "show_progress": False}
-    embark.build_omni(photos, tmp_path / "own", categories=own, **build)  # type: ignore[arg-type]
+    embark.tasks.build_omni(photos, tmp_path / "own", categories=own, **build)  # type: ignore[arg-type]
     assert rows(tmp_path / "own")["red"]["negatives"] == ["blue"]
 
 
@@ -141,8 +141,8 @@ def test_negatives_are_neighbors_without_near_duplicates(
     with (photos / "metadata.csv").open("a") as table:
         table.write("rose.png,a rose page,warm\n")
     build = {"sounds": sounds, "neighbors": tiny, "negatives": 1, "show_progress": False}
-    embark.build_omni(photos, tmp_path / "near", near=0.9999, **build)  # type: ignore[arg-type]
-    embark.build_omni(photos, tmp_path / "all", near=1.1, **build)  # type: ignore[arg-type]
+    embark.tasks.build_omni(photos, tmp_path / "near", near=0.9999, **build)  # type: ignore[arg-type]
+    embark.tasks.build_omni(photos, tmp_path / "all", near=1.1, **build)  # type: ignore[arg-type]
     assert rows(tmp_path / "all")["red"]["negatives"] == ["rose"]
     assert rows(tmp_path / "near")["red"]["negatives"] in (["yellow"], ["purple"])  # which have red in them
 
@@ -156,12 +156,14 @@ def test_pictures_that_look_alike_and_equal_captions_are_no_negatives(
         (sounds / f"{name}.wav").write_bytes((sounds / "red.wav").read_bytes())
     with (photos / "metadata.csv").open("a") as table:
         table.write('rose.png,a rose page,"warm,page"\ntwin.png,A red  page,"warm,page"\n')
-    embark.build_omni(photos, tmp_path / "omni", sounds=sounds, negatives=6, show_progress=False)
+    embark.tasks.build_omni(photos, tmp_path / "omni", sounds=sounds, negatives=6, show_progress=False)
     assert sorted(rows(tmp_path / "omni")["red"]["negatives"]) == ["blue", "green", "purple", "yellow"]
 
 
 def test_only_what_is_needed_is_built(photos: Path, sounds: Path, tmp_path: Path) -> None:
-    built = embark.build_omni(photos, tmp_path / "omni", sounds=sounds, negatives=1, queries=1, show_progress=False)
+    built = embark.tasks.build_omni(
+        photos, tmp_path / "omni", sounds=sounds, negatives=1, queries=1, show_progress=False
+    )
     table = rows(tmp_path / "omni")
     assert (built.tuples, built.queries, len(table)) == (2, 1, 2)
     assert [bool(entry["negatives"]) for entry in table.values()].count(True) == 1
@@ -176,11 +178,11 @@ def test_supplied_films(photos: Path, sounds: Path, tmp_path: Path) -> None:
     film = films.camera_film((photos / "red.png").read_bytes(), "in")
     for name in COLORS:
         (clips / f"{name}.mp4").write_bytes(film)
-    embark.build_omni(photos, tmp_path / "omni", films=clips, sounds=sounds, negatives=1, show_progress=False)
+    embark.tasks.build_omni(photos, tmp_path / "omni", films=clips, sounds=sounds, negatives=1, show_progress=False)
     assert {(tmp_path / "omni" / entry["video"]).read_bytes() for entry in rows(tmp_path / "omni").values()} == {film}
     (clips / "red.mp4").unlink()
     with pytest.raises(EmbarkError, match="has no video for 1 picture: red"):
-        embark.build_omni(photos, tmp_path / "more", films=clips, sounds=sounds, negatives=1, show_progress=False)
+        embark.tasks.build_omni(photos, tmp_path / "more", films=clips, sounds=sounds, negatives=1, show_progress=False)
 
 
 def test_what_cannot_be_built(
@@ -188,7 +190,7 @@ def test_what_cannot_be_built(
 ) -> None:
     def refused(message: str, source: Any = photos, **options: Any) -> None:
         with pytest.raises(EmbarkError, match=message):
-            embark.build_omni(source, tmp_path / "omni", **{"show_progress": False, **options})
+            embark.tasks.build_omni(source, tmp_path / "omni", **{"show_progress": False, **options})
 
     refused("no column named 'colour'", categories="colour")
     refused("by categories or by neighbors, not by both", categories="category", neighbors="embark/pocket")
@@ -198,7 +200,7 @@ def test_what_cannot_be_built(
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
     with pytest.raises(EmbarkError, match="exists and is not empty"):
-        embark.build_omni(photos, tmp_path / "full")
+        embark.tasks.build_omni(photos, tmp_path / "full")
     monkeypatch.setenv("PATH", str(tmp_path))
     refused(r"Speech needs espeak-ng, which is not installed here: install it, or supply sounds .* \(--sounds DIR\)")
     (photos / "metadata.csv").write_text("file,caption\n" + "".join(f"{name}.png,a {name} page\n" for name in COLORS))
@@ -229,7 +231,7 @@ def test_what_fails_on_the_way_leaves_nothing(
 
     monkeypatch.setattr("embark.run.build_omni._camera", camera)
     with pytest.raises(error, match="the third"):
-        embark.build_omni(photos, out, sounds=sounds, negatives=1, show_progress=False)
+        embark.tasks.build_omni(photos, out, sounds=sounds, negatives=1, show_progress=False)
     assert out.exists() == exists
     assert not exists or not any(out.iterdir())
 
@@ -238,10 +240,14 @@ def test_what_fails_on_the_way_leaves_nothing(
 def test_a_built_set_runs_and_is_diagnosed(
     photos: Path, sounds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    built = embark.build_omni(photos, tmp_path / "omni", name="Pages", sounds=sounds, negatives=2, show_progress=False)
+    built = embark.tasks.build_omni(
+        photos, tmp_path / "omni", name="Pages", sounds=sounds, negatives=2, show_progress=False
+    )
     run = embark.evaluate("embark/pocket", [built.task], show_progress=False)
     assert [record.subset for record in run.results[0].records] == list(DIRECTIONS)
-    diagnosis = embark.diagnose_omni("embark/pocket", built.task, method="pca", embed=False, show_progress=False)
+    diagnosis = embark.analyze.diagnose_omni(
+        "embark/pocket", built.task, method="pca", embed=False, show_progress=False
+    )
     assert diagnosis.title == "embark/pocket on Pages"
     assert len(diagnosis.table().rows) == 13
 
@@ -280,7 +286,7 @@ def test_pocket_omni_is_what_the_builder_makes(tmp_path: Path, monkeypatch: pyte
         (folders["films"] / f"{symbol.code}.mp4").write_bytes(film)
         lines.append(json.dumps({"file": f"{symbol.code}.webp", "caption": symbol.name}))
     (folders["pictures"] / "metadata.jsonl").write_text("\n".join(lines) + "\n")
-    built = embark.build_omni(
+    built = embark.tasks.build_omni(
         folders["pictures"], tmp_path / "omni", films=folders["films"], sounds=folders["sounds"],
         categories=categories, show_progress=False,
     )  # fmt: skip
@@ -325,5 +331,5 @@ def test_photographs_with_a_preview_in_them_are_jpegs(photos: Path, sounds: Path
     """Telephones write several pictures into one file, which Pillow calls MPO."""
     picture = Image.open(photos / "red.png").convert("RGB")
     picture.save(photos / "red.png", format="MPO", save_all=True, append_images=[picture.resize((8, 8))])
-    built = embark.build_omni(photos, tmp_path / "set", sounds=sounds, categories="category", show_progress=False)
+    built = embark.tasks.build_omni(photos, tmp_path / "set", sounds=sounds, categories="category", show_progress=False)
     assert (built.folder / "images" / "red.jpg").is_file()

@@ -104,7 +104,7 @@ def test_only_the_h200_was_measured() -> None:
         ({"parameters": "big"}, "'big' is no number of parameters"),
         ({"parameters": 0}, "more than 0 parameters"),
         ({"model": "voyageai/voyage-multimodal-3"}, "behind an API"),
-        ({"model": embark.ModelCard("mine/model", "1", "text", 8, ("text",))}, "is not known: state it"),
+        ({"model": embark.types.ModelCard("mine/model", "1", "text", 8, ("text",))}, "is not known: state it"),
     ],
 )
 def test_what_cannot_be_estimated(options: dict[str, Any], message: str) -> None:

@@ -180,7 +180,7 @@ def test_samples_are_on_no_board(tiny: embark.Encoder, pictures: Pictures) -> No
     with pytest.raises(embark.EmbarkError):
         embark.leaderboard(tasks="PagesRetrieval")
     with pytest.raises(embark.EmbarkError, match="There are no results of yours"):
-        embark.export_mteb("out")
+        embark.exchange.export_mteb("out")
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def test_size_by_space_the_largest_first(settings: Settings) -> None:
-    health = embark.store_size(settings)
+    health = embark.store.size(settings)
     assert [(space.space, space.vectors, space.segments) for space in health.spaces] == [("cd", 60, 2), ("ab", 3, 1)]
     assert sum(space.bytes for space in health.spaces) == sum(
         path.stat().st_size for path in settings.store.rglob("*") if path.is_file()
@@ -38,23 +38,23 @@ def test_size_by_space_the_largest_first(settings: Settings) -> None:
 def test_size_tells_whose_vectors_they_are(tmp_path: Path) -> None:
     settings = load_settings(tmp_path / "home", tmp_path / "results")
     embark.evaluate("embark/random", "PocketFlagZeroShot", settings=settings, show_progress=False)
-    (space,) = embark.store_size(settings).spaces
+    (space,) = embark.store.size(settings).spaces
     assert space.models == ("embark/random",)
 
 
 def test_an_empty_store_has_a_size(tmp_path: Path) -> None:
-    health = embark.store_size(load_settings(tmp_path / "none", tmp_path / "results"))
+    health = embark.store.size(load_settings(tmp_path / "none", tmp_path / "results"))
     assert (health.spaces, health.damage) == ((), ())
 
 
 def test_damage_is_listed_mended_and_gone(settings: Settings) -> None:
     path = min(settings.store.glob("cd/*"))
     flip(path, path.stat().st_size - 12)
-    health = embark.check_store(settings)
+    health = embark.store.check(settings)
     assert health.damage == (f"{path}: 1 of 50 vectors are damaged; embark store repair leaves out what is damaged",)
     assert health.damage[0] in health.notes
-    assert sum(space.mended for space in embark.repair_store(settings).spaces) == 1
-    assert embark.check_store(settings).damage == ()
+    assert sum(space.mended for space in embark.store.repair(settings).spaces) == 1
+    assert embark.store.check(settings).damage == ()
     assert holds(Store(settings.store).space("cd"), [*range(49), *range(50, 60)])
 
 
@@ -62,7 +62,7 @@ def test_a_folder_of_format_1_is_named_and_ignored(settings: Settings) -> None:
     folder = settings.store / "ab" / "20260101T000000-1-5c06fbcf"
     folder.mkdir()
     (folder / "head.json").write_text("{}")
-    health = embark.check_store(settings)
+    health = embark.store.check(settings)
     assert f"{folder} has vectors in a format that embark does not read: delete this folder." in health.notes
     assert (health.damage, sum(space.vectors for space in health.spaces)) == ((), 63)
 
@@ -71,8 +71,8 @@ def test_leftovers_are_deleted(settings: Settings) -> None:
     part = settings.store / "ab" / "1.vectors.part"
     part.write_bytes(b"x" * 1234)
     os.utime(part, (time.time() - 90_000,) * 2)
-    assert sum(space.freed for space in embark.clean_store(settings).spaces) == 1234
-    assert embark.check_store(settings).damage == ()
+    assert sum(space.freed for space in embark.store.clean(settings).spaces) == 1234
+    assert embark.store.check(settings).damage == ()
 
 
 def test_data_given_in_python_is_deleted_once_it_has_no_result_and_no_use(tmp_path: Path) -> None:
@@ -83,13 +83,13 @@ def test_data_given_in_python_is_deleted_once_it_has_no_result_and_no_use(tmp_pa
     embark.evaluate("embark/random", scored, settings=settings, show_progress=False)
     for folder in (settings.home / "own").iterdir():
         os.utime(folder, (time.time() - own_tables.UNUSED - 60,) * 2)
-    size = embark.store_size(settings)
+    size = embark.store.size(settings)
     assert size.own_data > 0
     assert "Data given in Python takes another" in size.notes[1]
     embark.task(tables[1], "clustering", settings=settings)  # it is used again
-    assert embark.clean_store(settings).own_freed == 0
+    assert embark.store.clean(settings).own_freed == 0
     os.utime(unscored.source.id, (0, 0))
-    cleaned = embark.clean_store(settings)
+    cleaned = embark.store.clean(settings)
     assert cleaned.own_freed == size.own_data - cleaned.own_data > 0
     assert [str(folder) for folder in (settings.home / "own").iterdir()] == [scored.source.id]
     assert embark.task(tables[1], "clustering", settings=settings) == unscored

@@ -30,11 +30,11 @@ HOSTILE_SVG = (
 
 def keep_reports(settings: embark.Settings) -> None:
     """Keep an examination, a verification, a sweep, and a report of somebody who means harm."""
-    embark.save_report(embark.doctor(MODELS[0], settings=settings), settings=settings)
+    embark.site.save_report(embark.doctor(MODELS[0], settings=settings), settings=settings)
     verification = embark.verify(MODELS[0], tasks=TASKS, against=settings.results, run=False, settings=settings)
-    embark.save_report(verification, settings=settings)
+    embark.site.save_report(verification, settings=settings)
     sweep = embark.analyze.truncate(MODELS[0], TASKS[0], settings=settings)
-    path = embark.save_report(sweep, settings=settings)
+    path = embark.site.save_report(sweep, settings=settings)
     report = json.loads(path.read_text())
     report["title"] = "</script><script>alert(4)</script>"
     report["sections"][0] |= {"figure": HOSTILE_SVG, "title": "<img src=x onerror=alert(5)>"}
@@ -54,7 +54,7 @@ def pocket_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
             settings = load_settings(folder / "home", folder / "results")
             embark.evaluate(MODELS, TASKS, settings=settings, show_progress=False)
             keep_reports(settings)
-            embark.export_site(folder / "page", BOARDS, settings=settings)
+            embark.site.export(folder / "page", BOARDS, settings=settings)
             (folder / "complete").touch()
     return folder
 

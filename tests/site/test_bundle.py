@@ -42,7 +42,7 @@ def data(folder: Path, name: str) -> Any:
 
 
 def test_a_board_is_what_the_leaderboard_says(tmp_path: Path) -> None:
-    site = embark.export_site(tmp_path / "page", "ARK")
+    site = embark.site.export(tmp_path / "page", "ARK")
     entry = data(site.folder, "index")["boards"][0]
     board = data(site.folder, f"board/{entry['file']}")
     expected = embark.leaderboard("ARK")
@@ -93,7 +93,7 @@ def test_means_over_other_tasks_stand_apart_and_tell_how_many_they_are_over() ->
 
 
 def test_your_results_are_the_board_of_the_command_line(scored: embark.Settings, tmp_path: Path) -> None:
-    site = embark.export_site(tmp_path / "page", published=False, settings=scored)
+    site = embark.site.export(tmp_path / "page", published=False, settings=scored)
     shown = data(site.folder, f"board/{data(site.folder, 'index')['boards'][0]['file']}")
     words = ["leaderboard", "--own", "--results", str(scored.results), "--wide", "--format", "json"]
     lines = json.loads(CliRunner().invoke(app, words, catch_exceptions=False).stdout)["rows"]
@@ -129,7 +129,7 @@ def test_results_on_a_part_of_a_benchmark_are_ranked_as_on_the_command_line(tmp_
             ]  # fmt: skip
             result = TaskResult(model, "1", row.name, "1", tuple(parts), parts[0].score, ends, 0.0)
             Results(settings.results).write(result, None)
-    site = embark.export_site(tmp_path / "page", published=False, settings=settings)
+    site = embark.site.export(tmp_path / "page", published=False, settings=settings)
     index = data(site.folder, "index")["boards"]
     boards = {entry["name"]: data(site.folder, f"board/{entry['file']}") for entry in index}
     assert boards["Pocket"]["models"]["rank"] == [None, None]
@@ -139,14 +139,14 @@ def test_results_on_a_part_of_a_benchmark_are_ranked_as_on_the_command_line(tmp_
 def test_all_published_tables_take_less_than_five_megabytes_and_the_code_less_than_one_and_a_half(
     tmp_path: Path,
 ) -> None:
-    site = embark.export_site(tmp_path / "page")
+    site = embark.site.export(tmp_path / "page")
     assert sum(path.stat().st_size for path in (site.folder / "data").rglob("*.js")) < 5 * MEGABYTE
     assert sum(path.stat().st_size for path in STATIC.iterdir()) < 1.5 * MEGABYTE
     assert "MIEB(Multilingual)" in site.boards
 
 
 def test_own_results_have_items_with_pictures(scored: embark.Settings, tmp_path: Path) -> None:
-    site = embark.export_site(tmp_path / "page", published=False, settings=scored)
+    site = embark.site.export(tmp_path / "page", published=False, settings=scored)
     assert site.boards == ("Your results",)
     index = data(site.folder, "index")
     gallery = data(site.folder, f"items/{index['items']['PagesRetrieval']}")
@@ -169,7 +169,7 @@ def test_own_results_have_items_with_pictures(scored: embark.Settings, tmp_path:
 def test_without_its_data_a_run_shows_what_it_has(scored: embark.Settings, tmp_path: Path) -> None:
     for picture in (tmp_path / "Pages").iterdir():
         picture.unlink()
-    site = embark.export_site(tmp_path / "page", published=False, settings=scored)
+    site = embark.site.export(tmp_path / "page", published=False, settings=scored)
     gallery = data(site.folder, f"items/{data(site.folder, 'index')['items']['PagesRetrieval']}")
     assert "not shown" in gallery["note"]
     assert gallery["items"][0]["id"]
@@ -181,7 +181,7 @@ def test_data_that_are_too_large_are_not_read(
     scored: embark.Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(galleries, "LARGE", 5)
-    site = embark.export_site(tmp_path / "page", published=False, settings=scored)
+    site = embark.site.export(tmp_path / "page", published=False, settings=scored)
     gallery = data(site.folder, f"items/{data(site.folder, 'index')['items']['PagesRetrieval']}")
     assert "6 are too many" in gallery["note"]
     assert gallery["contents"] == []
@@ -203,7 +203,7 @@ def test_only_free_licenses_are_shown_unless_media_are_wanted(tmp_path: Path) ->
 def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(EmbarkError, match="other files"):
-        embark.export_site(tmp_path, "ARK")
+        embark.site.export(tmp_path, "ARK")
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
@@ -213,12 +213,12 @@ def test_another_page_with_the_same_file_names_is_left_alone(tmp_path: Path) -> 
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "years.csv").write_text("of work")
     with pytest.raises(EmbarkError, match="other files"):
-        embark.export_site(tmp_path, "ARK")
+        embark.site.export(tmp_path, "ARK")
     assert (tmp_path / "data" / "years.csv").read_text() == "of work"
 
 
 def test_an_older_page_is_replaced_and_links_in_it_are_not_written_through(tmp_path: Path) -> None:
-    page = embark.export_site(tmp_path / "page", "ARK").folder
+    page = embark.site.export(tmp_path / "page", "ARK").folder
     (page / "data" / "old.js").write_text("embark()")
     (page / "notes.txt").write_text("mine")
     (tmp_path / "outside").mkdir()
@@ -227,7 +227,7 @@ def test_an_older_page_is_replaced_and_links_in_it_are_not_written_through(tmp_p
     (page / "app.css").unlink()
     (page / "app.css").symlink_to(tmp_path / "profile")
     (page / "media").symlink_to(tmp_path / "outside")
-    embark.export_site(page, "ARK")
+    embark.site.export(page, "ARK")
     assert not (page / "data" / "old.js").exists()
     assert (page / "notes.txt").read_text() == "mine"
     assert (tmp_path / "profile").read_text() == "kept"
@@ -237,14 +237,14 @@ def test_an_older_page_is_replaced_and_links_in_it_are_not_written_through(tmp_p
 def test_a_place_that_is_no_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(EmbarkError, match=r"cannot be written to .*file"):
-        embark.export_site(tmp_path / "file", "ARK")
+        embark.site.export(tmp_path / "file", "ARK")
 
 
 def test_folders_of_the_machine_are_not_told(scored: embark.Settings, tmp_path: Path) -> None:
     model = next(scored.results.glob("*/*/PagesRetrieval.json")).parent
     (model / "Torn.json").write_text("{")
     (model / "Deep.json").write_text("[" * 100_000)
-    site = embark.export_site(tmp_path / "page", published=False, settings=scored)
+    site = embark.site.export(tmp_path / "page", published=False, settings=scored)
     assert any("Torn.json" in note for note in site.notes)
     texts = [path.read_text(encoding="utf-8") for path in (site.folder / "data").rglob("*.js")]
     assert any("left out: Torn.json is damaged" in text for text in texts)
@@ -288,7 +288,7 @@ def test_a_report_is_cut_to_what_can_be_looked_at(tmp_path: Path) -> None:
 def test_nothing_to_show_is_an_error(tmp_path: Path) -> None:
     settings = embark.load_settings(tmp_path / "home", tmp_path / "results")
     with pytest.raises(EmbarkError, match="embark run"):
-        embark.export_site(tmp_path / "page", published=False, settings=settings)
+        embark.site.export(tmp_path / "page", published=False, settings=settings)
 
 
 @given(st.text(st.characters(exclude_categories=())))

@@ -230,11 +230,11 @@ def test_the_same_results_show_their_pictures_to_whoever_ran_the_task(
     own = said("site", tmp_path / "page", "--own", "--results", hostile, "--home", tmp_path / "stranger")
     assert any("/media/" in name for name in written(tmp_path / "page")), own
     settings = load_settings(tmp_path / "home", hostile)
-    page = embark.export_site(tmp_path / "later", published=False, settings=settings)
+    page = embark.site.export(tmp_path / "later", published=False, settings=settings)
     assert "run --folder" in items(page.folder, "photosRetrieval")["note"]
     run = embark.evaluate(tiny, two_tasks(private / "photos"), settings=settings, show_progress=False)
     assert run.computed == 1  # zero-shot classification, which had no score yet
-    page = embark.export_site(tmp_path / "later", published=False, settings=settings)
+    page = embark.site.export(tmp_path / "later", published=False, settings=settings)
     assert items(page.folder, "photosRetrieval")["note"] == ""
     assert any("/media/" in name for name in written(page.folder))
 
@@ -397,7 +397,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, bytes]]:
     """Serves a page and gets every file of it."""
 
     def get(**options: Any) -> dict[str, bytes]:
-        server = embark.serve(port=0, **options)
+        server = embark.site.serve(port=0, **options)
         Thread(target=server.serve_forever, daemon=True).start()
         files = {}
         for path in server.page.rglob("*"):
@@ -467,7 +467,7 @@ def test_hub_data_that_are_not_known_to_be_free_show_ids_and_scores(
     run = embark.evaluate(tiny, [task], settings=settings, show_progress=False)
     assert run.results, run.notes
     asked = len(hub.requests)
-    page = embark.export_site(tmp_path / "page", published=False, settings=settings)
+    page = embark.site.export(tmp_path / "page", published=False, settings=settings)
     files = written(page.folder) | (served(settings=settings) if kind == "retrieval" else {})
     embark.report(published=False, settings=settings).write(tmp_path / "report")
     files |= written(tmp_path / "report")
@@ -479,7 +479,7 @@ def test_hub_data_that_are_not_known_to_be_free_show_ids_and_scores(
     assert gallery["items"][0]["id"]
     assert "free" in gallery["note"]
     assert len(hub.requests) == asked  # a page asks nobody
-    shown = embark.export_site(tmp_path / "all", published=False, with_media=True, settings=settings)
+    shown = embark.site.export(tmp_path / "all", published=False, with_media=True, settings=settings)
     assert any("/media/" in path for path in written(shown.folder))
 
 
@@ -488,12 +488,12 @@ def test_free_hub_data_are_shown_without_a_network(hub: FakeHub, tiny: embark.En
     task = hub_task(hub, "zeroshot", FREE)
     embark.evaluate(tiny, [task], settings=settings, show_progress=False)
     hub.close()
-    page = embark.export_site(tmp_path / "page", published=False, settings=settings)
+    page = embark.site.export(tmp_path / "page", published=False, settings=settings)
     assert any("/media/" in path for path in written(page.folder))
     assert items(page.folder, task.name)["items"][0]["label"].startswith(CANARY)
     for path in (settings.home / "hub").glob("*/terms-*.json"):
         path.unlink()  # nobody knows
-    again = embark.export_site(tmp_path / "page", published=False, settings=settings)
+    again = embark.site.export(tmp_path / "page", published=False, settings=settings)
     assert not any("/media/" in path for path in written(again.folder))
 
 
@@ -534,5 +534,5 @@ def test_warnings_name_items_of_the_hub_by_their_ids(hub: FakeHub, tiny: embark.
     )
     run = embark.evaluate(model, [task], settings=settings, show_progress=False)
     assert "left out 1 unreadable items: document 'image+text-00003'" in " ".join(run.results[0].warnings), run.notes
-    page = embark.export_site(tmp_path / "page", published=False, settings=settings)
+    page = embark.site.export(tmp_path / "page", published=False, settings=settings)
     assert not [path for path, content in written(page.folder).items() if CANARY.encode() in content]

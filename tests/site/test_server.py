@@ -31,29 +31,29 @@ RUN = "from embark.cli import main; main()"
 
 
 @pytest.fixture
-def servers() -> Iterator[list[embark.PageServer]]:
-    started: list[embark.PageServer] = []
+def servers() -> Iterator[list[embark.types.PageServer]]:
+    started: list[embark.types.PageServer] = []
     yield started
     for server in started:
         server.shutdown()
         server.server_close()
 
 
-def start(servers: list[embark.PageServer], **options: Any) -> embark.PageServer:
-    server = embark.serve("ARK", port=0, **options)
+def start(servers: list[embark.types.PageServer], **options: Any) -> embark.types.PageServer:
+    server = embark.site.serve("ARK", port=0, **options)
     servers.append(server)
     Thread(target=server.serve_forever, daemon=True).start()
     return server
 
 
-def get(server: embark.PageServer, path: str, **headers: str) -> tuple[HTTPResponse, bytes]:
+def get(server: embark.types.PageServer, path: str, **headers: str) -> tuple[HTTPResponse, bytes]:
     with closing(HTTPConnection("127.0.0.1", server.server_address[1], timeout=30)) as connection:
         connection.request("GET", path, headers=headers)
         response = connection.getresponse()
         return response, response.read()
 
 
-def test_files_come_with_a_policy_and_nothing_outside_the_page_does(servers: list[embark.PageServer]) -> None:
+def test_files_come_with_a_policy_and_nothing_outside_the_page_does(servers: list[embark.types.PageServer]) -> None:
     server = start(servers)
     response, page = get(server, "/")
     assert response.status == 200
@@ -65,20 +65,20 @@ def test_files_come_with_a_policy_and_nothing_outside_the_page_does(servers: lis
         assert get(server, path)[0].status == 404, path
 
 
-def test_a_strange_host_is_not_answered(servers: list[embark.PageServer]) -> None:
+def test_a_strange_host_is_not_answered(servers: list[embark.types.PageServer]) -> None:
     server = start(servers)
     assert get(server, "/", Host="evil.example")[0].status == 403
     assert get(server, "/", Host="localhost:8017")[0].status == 200
 
 
 @pytest.mark.parametrize("host", ["[", "evil.example:8017", "127.0.0.1.evil.example", "", "a" * 5000])
-def test_no_other_name_leads_here(servers: list[embark.PageServer], host: str) -> None:
+def test_no_other_name_leads_here(servers: list[embark.types.PageServer], host: str) -> None:
     server = start(servers)
     assert get(server, "/data/index.js", Host=host)[0].status == 403
     assert get(server, "/")[0].status == 200
 
 
-def test_another_site_may_link_to_the_page_and_not_run_its_data(servers: list[embark.PageServer]) -> None:
+def test_another_site_may_link_to_the_page_and_not_run_its_data(servers: list[embark.types.PageServer]) -> None:
     server = start(servers)
     fetch = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
     assert get(server, "/data/index.js", **fetch)[0].status == 403
@@ -89,7 +89,7 @@ def test_another_site_may_link_to_the_page_and_not_run_its_data(servers: list[em
     assert response.headers["Cross-Origin-Resource-Policy"] == "same-origin"
 
 
-def test_a_link_out_of_the_page_is_not_followed(servers: list[embark.PageServer], tmp_path: Path) -> None:
+def test_a_link_out_of_the_page_is_not_followed(servers: list[embark.types.PageServer], tmp_path: Path) -> None:
     server = start(servers)
     (tmp_path / "secret").write_text("secret")
     (server.page / "data" / "link.js").symlink_to(tmp_path / "secret")
@@ -107,7 +107,7 @@ def test_a_link_out_of_the_page_is_not_followed(servers: list[embark.PageServer]
     ],
 )
 def test_broken_requests_are_refused_without_a_word_on_the_terminal(
-    servers: list[embark.PageServer], request_bytes: bytes, capfd: pytest.CaptureFixture[str]
+    servers: list[embark.types.PageServer], request_bytes: bytes, capfd: pytest.CaptureFixture[str]
 ) -> None:
     server = start(servers)
     with socket.create_connection(server.server_address[:2], timeout=30) as client:  # type: ignore[arg-type]
@@ -119,7 +119,7 @@ def test_broken_requests_are_refused_without_a_word_on_the_terminal(
 
 
 def test_slow_viewers_are_let_go_and_many_do_not_lock_others_out(
-    servers: list[embark.PageServer], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    servers: list[embark.types.PageServer], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(server_module._Handler, "timeout", 0.5)
     monkeypatch.setattr(server_module, "VIEWERS", 2)
@@ -141,7 +141,7 @@ def test_slow_viewers_are_let_go_and_many_do_not_lock_others_out(
 
 @pytest.mark.parametrize("token", ["a long secret; with=signs&more", "geheimnis für 日本"])
 def test_any_token_will_do_and_none_is_told(
-    servers: list[embark.PageServer], token: str, capfd: pytest.CaptureFixture[str]
+    servers: list[embark.types.PageServer], token: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     server = start(servers, token=token)
     assert get(server, "/")[0].status == 403
@@ -155,7 +155,7 @@ def test_any_token_will_do_and_none_is_told(
     assert "secret" not in out + err
 
 
-def test_another_address_needs_a_token(servers: list[embark.PageServer]) -> None:
+def test_another_address_needs_a_token(servers: list[embark.types.PageServer]) -> None:
     server = start(servers, host="0.0.0.0")
     assert server.token
     assert server.token in server.address
@@ -168,11 +168,11 @@ def test_another_address_needs_a_token(servers: list[embark.PageServer]) -> None
     assert get(server, "/data/index.js", Cookie="embark=x; ;;")[0].status == 403
 
 
-def test_a_port_that_is_taken_is_named(servers: list[embark.PageServer]) -> None:
+def test_a_port_that_is_taken_is_named(servers: list[embark.types.PageServer]) -> None:
     server = start(servers)
     written = set(Path(tempfile.gettempdir()).glob("embark-page-*"))
     with pytest.raises(EmbarkError, match="another port"):
-        embark.serve("ARK", port=server.server_address[1])
+        embark.site.serve("ARK", port=server.server_address[1])
     assert set(Path(tempfile.gettempdir()).glob("embark-page-*")) <= written
     assert get(server, "/")[0].status == 200
 
@@ -181,11 +181,11 @@ def test_a_page_that_cannot_be_made_frees_the_port() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
     with pytest.raises(EmbarkError):
-        embark.serve("Pocket", port=port, settings=embark.load_settings("nowhere", "nowhere"))
-    embark.serve("ARK", port=port).server_close()
+        embark.site.serve("Pocket", port=port, settings=embark.load_settings("nowhere", "nowhere"))
+    embark.site.serve("ARK", port=port).server_close()
 
 
-def test_the_state_of_a_run_is_served_while_it_goes(servers: list[embark.PageServer], tmp_path: Path) -> None:
+def test_the_state_of_a_run_is_served_while_it_goes(servers: list[embark.types.PageServer], tmp_path: Path) -> None:
     settings = embark.load_settings(tmp_path / "home", tmp_path / "results")
     server = start(servers, settings=settings)
 
@@ -207,7 +207,7 @@ def test_the_state_of_a_run_is_served_while_it_goes(servers: list[embark.PageSer
 
 
 def test_new_results_are_shown_after_a_reload(
-    servers: list[embark.PageServer], tiny: embark.Encoder, pictures: Any, tmp_path: Path
+    servers: list[embark.types.PageServer], tiny: embark.Encoder, pictures: Any, tmp_path: Path
 ) -> None:
     settings = embark.load_settings(tmp_path / "home", tmp_path / "results")
     server = start(servers, settings=settings)
@@ -256,9 +256,9 @@ def test_a_page_shows_no_run_into_another_results_folder(tiny: embark.Encoder, p
     older = {"id": "older", "ended": False, "updated": time.time(), "models": ["secret/unreleased"]}  # tells no folder
     (tmp_path / "home" / "runs" / "older.json").write_text(json.dumps(older))
     assert len(run_states(ours)) == 3
-    embark.export_site(tmp_path / "page", published=False, settings=ours)
+    embark.site.export(tmp_path / "page", published=False, settings=ours)
     runs = (tmp_path / "page" / "data" / "runs.js").read_text()
-    server = embark.serve(port=0, settings=ours)
+    server = embark.site.serve(port=0, settings=ours)
     try:
         Thread(target=server.serve_forever, daemon=True).start()
         served = get(server, "/data/runs.js")[1].decode()

@@ -318,7 +318,7 @@ def test_what_a_total_does_not_tell_is_said(shelf: Shelf) -> None:
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[embark.Run, Path]:
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[embark.types.Run, Path]:
     """A run of two models, and the folder of its results."""
     root = tmp_path_factory.mktemp("two")
     settings = embark.load_settings(root / "home", root / "results")
@@ -328,7 +328,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[embark.Run, Path]:
 
 
 @pytest.fixture
-def two_models(ran: tuple[embark.Run, Path], monkeypatch: pytest.MonkeyPatch) -> embark.Run:
+def two_models(ran: tuple[embark.types.Run, Path], monkeypatch: pytest.MonkeyPatch) -> embark.types.Run:
     """A run of two models, whose results the settings point to."""
     run, results = ran
     monkeypatch.setenv("EMBARK_RESULTS", str(results))
@@ -341,7 +341,7 @@ def said(*words: str, status: int = 0) -> str:
     return done.output
 
 
-def test_real_results(two_models: embark.Run) -> None:
+def test_real_results(two_models: embark.types.Run) -> None:
     comparison = compare("embark/handmade", "embark/random", "Pocket")
     assert {pair.task: pair.verdict for pair in comparison.pairs} == {
         "PocketPictureSTS": "win", "PocketClockReading": "tie",
@@ -365,7 +365,7 @@ def test_real_results(two_models: embark.Run) -> None:
     assert "<td" in turned._repr_html_()
 
 
-def test_the_command_prints_what_the_function_returns(two_models: embark.Run) -> None:
+def test_the_command_prints_what_the_function_returns(two_models: embark.types.Run) -> None:
     names = ("embark/handmade", "embark/random")
     comparison = compare(*names)
     tables = (comparison.sentence(), comparison.table(), comparison.categories_table())
@@ -377,7 +377,7 @@ def test_the_command_prints_what_the_function_returns(two_models: embark.Run) ->
     assert json.loads(said(*names, "--show", "PocketClockReading", "--format", "json")) == flips.as_dict()
 
 
-def test_flips_name_the_items(two_models: embark.Run) -> None:
+def test_flips_name_the_items(two_models: embark.types.Run) -> None:
     flips = compare("embark/handmade", "embark/random").flips("PocketClockReading")
     rows = [row.cells for row in flips.table().rows]
     assert rows == [("embark/handmade", item) for item in flips.only_a] + [
@@ -393,7 +393,7 @@ def test_flips_name_the_items(two_models: embark.Run) -> None:
     ]
 
 
-def test_unknown_models_and_tasks_get_a_suggestion(two_models: embark.Run) -> None:
+def test_unknown_models_and_tasks_get_a_suggestion(two_models: embark.types.Run) -> None:
     with pytest.raises(EmbarkError, match="Did you mean embark/handmade"):
         compare("embark/handmad", "embark/random")
     with pytest.raises(EmbarkError, match="Did you mean PocketClockReading"):

@@ -136,11 +136,11 @@ def run_twice(elsewhere: Path) -> None:
         counts.append(run.embedded)
         assert not (settings.home / "store").exists()
     assert counts[0] > 0 == counts[1]
-    (health,) = embark.check_store(settings).spaces
+    (health,) = embark.store.check(settings).spaces
     assert (health.vectors, health.damage) == (counts[0], ())
-    assert embark.store_size(settings).folder == settings.store
-    assert embark.clean_store(settings).spaces[0].vectors == counts[0]
-    assert embark.repair_store(settings).spaces[0].mended == 0
+    assert embark.store.size(settings).folder == settings.store
+    assert embark.store.clean(settings).spaces[0].vectors == counts[0]
+    assert embark.store.repair(settings).spaces[0].mended == 0
 
 
 # ── S3 ───────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -48,7 +48,7 @@ def test_a_generator_that_knows_one_class_is_right_on_it(tmp_path: Path) -> None
         calls.append(len(items))
         return ["It is the flag: Japan." if "Japan" in prompt else "no idea" for _ in items]
 
-    model = embark.generator(write, modalities=("text", "image"), name="test/one-answer", revision="1")
+    model = embark.models.generator(write, modalities=("text", "image"), name="test/one-answer", revision="1")
     before = len(calls)
     study = embark.analyze.answers(model, TASK, show_progress=False)
     [part] = study.parts
@@ -67,7 +67,7 @@ def test_a_generator_that_knows_one_class_is_right_on_it(tmp_path: Path) -> None
 
 
 def test_answers_need_classes_to_choose_from() -> None:
-    model = embark.generator(lambda items, prompt: ["a"] * len(items), name="test/a", revision="1")
+    model = embark.models.generator(lambda items, prompt: ["a"] * len(items), name="test/a", revision="1")
     with pytest.raises(embark.EmbarkError, match=r"Answers need zero-shot tasks; chosen were PocketNameSTS \(sts\)"):
         embark.analyze.answers(model, "PocketNameSTS")
 
@@ -129,7 +129,7 @@ def test_damaged_likelihoods_are_refused(tmp_path: Path, line: str, message: str
     path = tmp_path / "file.jsonl"
     path.write_text(line)
     with pytest.raises(embark.EmbarkError, match=message):
-        embark.get_generator(f"recorded:{path}")
+        embark.models.get_generator(f"recorded:{path}")
 
 
 def test_what_a_file_lacks_is_named(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_a_real_checkpoint_chooses_the_name_that_it_would_rather_write(tmp_path:
 
     folder = built("qwen2_vl", tmp_path / "model")
     template = "<|im_start|>user\n{body}<|im_end|>\n<|im_start|>assistant\n"
-    card = embark.ModelCard(
+    card = embark.types.ModelCard(
         "tiny/chat", "1", "chat", (), source=str(folder), options={**PIXELS, "template": template}, kind="generator"
     )
     model = build(LOADERS["chat"], card, Loading(device="cpu"))

@@ -268,7 +268,7 @@ def test_ark_itself_stands_beside_the_published_models(
     labels = tmp_path / "labels.csv"
     labels.write_text(samples_ark.labels())
     monkeypatch.setenv("EMBARK_ARK_LABELS", str(labels))
-    words = embark.generator(lambda values, _: ["words"] * len(values), name="test/words", revision="1")
+    words = embark.models.generator(lambda values, _: ["words"] * len(values), name="test/words", revision="1")
     ark = diagnose_ark("embark/random", rewrite=words, show_progress=False)
     assert len(ark.tasks) == 17
     table = ark.paper_table("knowledge axis", "recall_at_5")

@@ -102,7 +102,7 @@ def test_the_change_is_the_paired_difference_of_a_comparison() -> None:
     changes = {point.task: point.change for point in watch.score(Towers(1), 10).points}
     for seed in (0, 1):
         model = encoder(Towers(seed).eval())
-        model.card = embark.ModelCard(**{**vars(model.card), "name": f"me/{seed}"})
+        model.card = embark.types.ModelCard(**{**vars(model.card), "name": f"me/{seed}"})
         embark.evaluate(model, watch.tasks, show_progress=False)
     for pair in embark.compare("me/1", "me/0").pairs:
         assert changes.pop(pair.task) == pytest.approx((pair.difference, pair.low, pair.high, pair.p), abs=1e-12)

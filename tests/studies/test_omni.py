@@ -70,7 +70,7 @@ PLANTED: dict[str, Behaviour] = {
 
 
 def diagnosed(name: str, **options: Any) -> Diagnosis:
-    return embark.diagnose_omni(Planted(name, PLANTED[name]), method="pca", show_progress=False, **options)
+    return embark.analyze.diagnose_omni(Planted(name, PLANTED[name]), method="pca", show_progress=False, **options)
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> embark.Settings:
 def perfect(settings: embark.Settings) -> tuple[Planted, Diagnosis]:
     """A model that does as it is told, and its diagnosis."""
     model = Planted("perfect", PLANTED["perfect"])
-    return model, embark.diagnose_omni(model, method="pca", show_progress=False, settings=settings)
+    return model, embark.analyze.diagnose_omni(model, method="pca", show_progress=False, settings=settings)
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def films(settings: embark.Settings, tmp_path_factory: pytest.TempPathFactory) -
 def half_obedient(settings: embark.Settings) -> Diagnosis:
     """The diagnosis of a model that obeys on every other tuple, in all directions alike."""
     model = Planted("half", lambda number, kind, wanted: vector(number, (wanted if number % 2 else "") or kind))
-    return embark.diagnose_omni(model, method="pca", show_progress=False, settings=settings)
+    return embark.analyze.diagnose_omni(model, method="pca", show_progress=False, settings=settings)
 
 
 def columns(diagnosis: Diagnosis, study: str) -> dict[str, list[Any]]:
@@ -171,7 +171,7 @@ def test_a_model_that_ignores_instructions() -> None:
 @pytest.mark.slow
 def test_scores_are_those_of_a_run() -> None:
     model = Planted("perfect", lambda number, kind, wanted: vector(number, wanted or kind, meaning=(number % 3) / 9))
-    diagnosis = embark.diagnose_omni(model, method="pca", show_progress=False)
+    diagnosis = embark.analyze.diagnose_omni(model, method="pca", show_progress=False)
     result = embark.evaluate(model, "PocketOmni", show_progress=False).results[0]
     means = {record.subset: record.score for record in result.records}
     scores = dict(zip(DIRECTIONS, columns(diagnosis, "retrieval")["MRR"], strict=True))
@@ -183,7 +183,7 @@ def test_a_second_diagnosis_embeds_nothing(settings: embark.Settings, perfect: t
     model, first = perfect
     embedded = model.embedded
     assert 0 <= embedded - 200 * (4 + 12 + 4) < 50  # candidates, queries with and without instructions; a few checks
-    second = embark.diagnose_omni(model, method="pca", embed=False, show_progress=False, settings=settings)
+    second = embark.analyze.diagnose_omni(model, method="pca", embed=False, show_progress=False, settings=settings)
     assert model.embedded == embedded
     assert str(first) == str(second)
 
@@ -191,32 +191,32 @@ def test_a_second_diagnosis_embeds_nothing(settings: embark.Settings, perfect: t
 @pytest.mark.slow
 def test_modalities_that_a_model_does_not_take_are_left_out() -> None:
     model = Planted("silent", PLANTED["perfect"], ("text", "image", "video"))
-    diagnosis = embark.diagnose_omni(model, method="pca", show_progress=False)
+    diagnosis = embark.analyze.diagnose_omni(model, method="pca", show_progress=False)
     table = columns(diagnosis, "distribution")
     assert table["direction"] == ["T→I", "T→V", "I→T", "I→V", "V→T", "V→I"]
     assert {*table["candidates"]} == {"48"}
     assert diagnosis.notes == ("left out, as planted/silent does not take it: audio",)
     with pytest.raises(EmbarkError, match="planted/blind takes too few modalities for any direction of PocketOmni"):
-        embark.diagnose_omni(Planted("blind", PLANTED["perfect"], ("text",)), show_progress=False)
+        embark.analyze.diagnose_omni(Planted("blind", PLANTED["perfect"], ("text",)), show_progress=False)
 
 
 def test_tasks_of_other_shapes_are_refused() -> None:
     model = embark.get_model("embark/random")
     with pytest.raises(EmbarkError, match="PocketNameToImage: no list of candidates for each query"):
-        embark.diagnose_omni(model, "PocketNameToImage", show_progress=False)
+        embark.analyze.diagnose_omni(model, "PocketNameToImage", show_progress=False)
     with pytest.raises(EmbarkError, match="PocketClockReading mixes no modalities in the candidates of a query"):
-        embark.diagnose_omni(model, "PocketClockReading", show_progress=False)
+        embark.analyze.diagnose_omni(model, "PocketClockReading", show_progress=False)
     with pytest.raises(EmbarkError, match=r"no format of figures named '\.gif'"):
-        embark.diagnose_omni(model, figures="gif")
+        embark.analyze.diagnose_omni(model, figures="gif")
     with pytest.raises(EmbarkError, match=r"no method for maps named 'tsn'\. Did you mean tsne"):
-        embark.diagnose_omni(model, method="tsn")
+        embark.analyze.diagnose_omni(model, method="tsn")
 
 
 @pytest.mark.slow
 def test_a_folder_that_cannot_be_is_told_at_once(tmp_path: Path) -> None:
     taken = tmp_path / "taken"
     taken.write_text("a file")
-    for diagnose in (embark.diagnose_omni, embark.diagnose_ark):
+    for diagnose in (embark.analyze.diagnose_omni, embark.analyze.diagnose_ark):
         with pytest.raises(EmbarkError, match=r"No report can be written to .*taken: .*\. Name another folder\."):
             diagnose("no/such-model", out=taken)  # before the model is even looked for
 
@@ -247,7 +247,7 @@ def test_the_mean_moves_with_tuples_that_directions_share(half_obedient: Diagnos
     retrieval = half_obedient.analyses["retrieval"]
     assert isinstance(retrieval, Retrieval)
     mean = retrieval.table().rows[-1].cells[2]
-    assert isinstance(mean, embark.Score)
+    assert isinstance(mean, embark.types.Score)
     assert mean.value == pytest.approx(0.5, abs=0.01)
     half = (mean.high - mean.low) / 2
     assert half == pytest.approx(1.97 * 0.5 / np.sqrt(200), rel=0.1)  # not 0.5 / sqrt(2400)
@@ -264,7 +264,7 @@ def test_asymmetry_is_paired(half_obedient: Diagnosis) -> None:
 
 def test_omniset_itself_is_diagnosed(hub: FakeHub) -> None:
     samples_mmeb.publish(hub, OMNISET[0])
-    diagnosis = embark.diagnose_omni("embark/random", "OmniSET", method="pca", show_progress=False)
+    diagnosis = embark.analyze.diagnose_omni("embark/random", "OmniSET", method="pca", show_progress=False)
     assert diagnosis.title == "embark/random on OmniSET"
     table = columns(diagnosis, "distribution")
     assert len(table["direction"]) == 12

@@ -131,7 +131,7 @@ def test_the_values_of_options_are_told_in_words() -> None:
 
 
 def test_a_function_by_name_is_checked_when_it_is_imported() -> None:
-    study = Study("spread", "How far.", "embark.studies.analyze:no_such_study", "scores")
+    study = Study("spread", "How far.", "embark.analyze:no_such_study", "scores")
     with pytest.raises(EmbarkError, match=r"'spread' cannot import embark\.studies\.analyze:no_such_study: module"):
         _ = study.function
     study = Study("spread", "How far.", f"{required.__module__}:required", "scores")

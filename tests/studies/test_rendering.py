@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import rankdata
 
 import embark
-from embark.boards.exchange import import_results
+from embark.exchange.scores import import_results
 from embark.protocol import fingerprint_of
 from embark.results import Record, Results, TaskResult, outcome_columns
 from embark.settings import load_settings

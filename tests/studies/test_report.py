@@ -314,7 +314,7 @@ def test_differences_of_many_tasks_take_several_drawings(scored: embark.Settings
     results = embark.load_results(published=False, settings=scored)
     sharp, blind = ([r for r in results.results if r.model == name] for name in ("test/sharp", "test/blind"))
     comparison = compare_results(sharp, blind, results.tasks)
-    many = embark.Comparison(
+    many = embark.types.Comparison(
         "a", "b", comparison.pairs * 31, comparison.categories, comparison.total, comparison.refused
     )
     figures = list(difference_figures(many, 0))

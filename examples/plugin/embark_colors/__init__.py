@@ -11,12 +11,24 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from embark import Analysis, Encoder, ModelCard, Table, items, load_results
+from embark import Encoder, items, load_results
 from embark.evaluators.similarity import whole
 from embark.plugins import Plugin
 from embark.results.table import Row
 from embark.seams import Evaluator, Files, Loader, Reader, Study
-from embark.types import Benchmark, Dataset, EmbarkError, Groups, Option, Scores, Source, Task
+from embark.types import (
+    Analysis,
+    Benchmark,
+    Dataset,
+    EmbarkError,
+    Groups,
+    ModelCard,
+    Option,
+    Scores,
+    Source,
+    Table,
+    Task,
+)
 
 # ── the reader: rows of a table of colors become pictures, and the family of each ───────────────────────────────────
 

@@ -9,12 +9,12 @@ from math import isnan
 from typing import Any
 
 from embark import published as papers
+from embark.boards.mteb_versions import fault_of
 from embark.catalogue import Catalogue, UnknownName, counted, group_values, listed
 from embark.models import MODELS
 from embark.own.names import tasks_here
 from embark.protocol import fingerprint_of
 from embark.results import LONG_COLUMNS, Results, TaskResult, long_table, mark_commits
-from embark.results.mteb_versions import fault_of
 from embark.results.table import Noted, Row, Score, Table, data_frame, footnoted
 from embark.results.task_rows import NO_TASK, PLUG_IN, known_tasks, without_task
 from embark.settings import Settings, load_settings

@@ -12,8 +12,7 @@ from statistics import fmean
 
 from embark import published
 from embark.catalogue import check_name, counted, group_values
-from embark.results import Record, TaskResult
-from embark.results.exchange import UNKNOWN
+from embark.results import NO_INTERVAL, Record, TaskResult
 from embark.results.table import Noted, Row, Score, Table, first, footnoted
 from embark.tasks import TASKS, get_benchmark
 from embark.types import EmbarkError, Task
@@ -46,7 +45,7 @@ class PublishedView(Noted):
     def _mean(self, model: str, value: float) -> Score:
         scored = [score for score in self.rows[model] if score]
         marks = dict.fromkeys(m for score in scored for m in score.marks if m.startswith(published.ERRATUM))
-        return Score(value, *UNKNOWN, len(scored), len(self.columns), tuple(marks))
+        return Score(value, *NO_INTERVAL, len(scored), len(self.columns), tuple(marks))
 
 
 def views() -> dict[str, tuple[Task, ...]]:

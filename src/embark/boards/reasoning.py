@@ -13,8 +13,7 @@ import numpy as np
 
 from embark import published, readers
 from embark.catalogue import group_values
-from embark.results import ABOUT, TaskResult
-from embark.results.exchange import UNKNOWN
+from embark.results import ABOUT, NO_INTERVAL, TaskResult
 from embark.results.table import Score
 from embark.stats.outcomes import observations_of, parts_of
 from embark.stats.shared import ItemNumbers, Observations, Part, interval
@@ -113,7 +112,7 @@ def _printed(result: TaskResult) -> dict[str, Score]:
     name = result.records[0].model  # as printed: a result may go by its card's name
     cells = [cell for cell in published.scores("ARK") if cell.table == TABLE]
     return {
-        cell.name: Score(cell.value, *UNKNOWN, marks=published.footnotes(cell))
+        cell.name: Score(cell.value, *NO_INTERVAL, marks=published.footnotes(cell))
         for cell in cells
         if (cell.model, cell.protocol) == (name, result.protocol)
     }

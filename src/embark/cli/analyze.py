@@ -209,7 +209,7 @@ ARGUMENTS: dict[str, Callable[..., dict[str, Any]]] = {
 
 
 def present(
-    analysis: Any,  # an embark.Analysis
+    analysis: Any,  # an embark.types.Analysis
     settings: Settings,
     *,
     style: Format = "text",
@@ -220,7 +220,7 @@ def present(
     """Print the notes and the table of an analysis, draw its plot into a file, and keep it in the results folder."""
     say(*analysis.notes)
     if save:
-        say(f"kept: {embark.save_report(analysis, settings=settings)}")
+        say(f"kept: {embark.site.save_report(analysis, settings=settings)}")
     if plot is not None:  # first: whoever reads the table may stop reading
         analysis.plot(plot)
         say(f"drawn: {plot}")

@@ -71,7 +71,7 @@ def omni(
     embark build omni Flickr30kT2IRetrieval --neighbors MODEL --queries 100 --out flickr-omni
     embark diagnose omni -m MODEL --tasks-file photos-omni/tasks.toml
     """
-    built = embark.build_omni(
+    built = embark.tasks.build_omni(
         source,
         out,
         name=name,

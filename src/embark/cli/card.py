@@ -40,7 +40,7 @@ def card(
     embark card -m embark/pocket --layout mteb
     """
     settings = embark.load_settings(results=results)
-    section = embark.card(model, benchmark, task, layout=layout, protocol=protocol, settings=settings)  # type: ignore[arg-type]
+    section = embark.exchange.card(model, benchmark, task, layout=layout, protocol=protocol, settings=settings)  # type: ignore[arg-type]
     say(*section.notes)
     if readme is not None:
         section.write(readme)
@@ -74,6 +74,6 @@ def push(
     """
     settings = embark.load_settings(results=results)
     options = {"repo_type": repo_type, "outcomes": outcomes, "create": create, "upload": yes}
-    pushed = embark.push(model, repo, task, settings=settings, **options)  # type: ignore[arg-type]
+    pushed = embark.exchange.push(model, repo, task, settings=settings, **options)  # type: ignore[arg-type]
     emit(pushed.table(), style)
     say(*pushed.notes, pushed.sentence() + ("" if yes else " Nothing was uploaded: add --yes."))

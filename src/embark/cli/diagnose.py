@@ -77,7 +77,7 @@ def omni(
     """
     settings = embark.load_settings(home, results, offline=offline or None, store=store)
     tasks = named_tasks(task, None, tasks_file) if tasks_file else task
-    diagnosis = embark.diagnose_omni(
+    diagnosis = embark.analyze.diagnose_omni(
         model,
         *([tasks] if tasks else ()),
         out=out,
@@ -88,7 +88,7 @@ def omni(
         settings=settings,
     )
     if save:
-        say(f"kept: {embark.save_report(diagnosis, settings=settings)}")
+        say(f"kept: {embark.site.save_report(diagnosis, settings=settings)}")
     say(*diagnosis.notes)
     emit(diagnosis.table(), style, columns=select)
     finish(*diagnosis.findings, f"written: {out / 'report.md'}")
@@ -131,7 +131,7 @@ def ark(
         raise typer.BadParameter("give either a benchmark or tasks, not both")
     settings = embark.load_settings(home, results, offline=offline or None, store=store)
     reranker, depth = reranker_and_depth(rerank)
-    diagnosis = embark.diagnose_ark(
+    diagnosis = embark.analyze.diagnose_ark(
         model,
         benchmark or task or None,
         captions=captions,
@@ -145,7 +145,7 @@ def ark(
         loading=embark.Loading(device, dtype, trust=trust, stored_dtype=stored_dtype),
     )
     if save:
-        say(f"kept: {embark.save_report(diagnosis, settings=settings)}")
+        say(f"kept: {embark.site.save_report(diagnosis, settings=settings)}")
     say(*diagnosis.notes)
     emit(diagnosis.table(), style, columns=select)
     finish(f"written: {out / 'report.md'}")

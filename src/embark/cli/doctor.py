@@ -70,6 +70,6 @@ def doctor(
         say=lambda check: say(f"examining {check} …") if style == "text" else None,
     )
     if save:
-        say(f"kept: {embark.save_report(examination, settings=settings)}")
+        say(f"kept: {embark.site.save_report(examination, settings=settings)}")
     emit(examination.table(), style, examination.as_dict())
     finish(examination.sentence(), failed=examination.faults)

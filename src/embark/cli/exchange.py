@@ -25,7 +25,7 @@ from embark.cli.run import (
 )
 
 if TYPE_CHECKING:  # importing numpy and others would slow down --help
-    from embark.boards.exchange import Imported
+    from embark.exchange.scores import Imported
 
 
 class Tools(Group):
@@ -117,7 +117,9 @@ def import_guess(
 
 def _import(style: str, folder: Path, results: Path | None, **options: Any) -> None:
 
-    imported: Imported = embark.import_results(folder, settings=embark.load_settings(results=results), **options)
+    imported: Imported = embark.exchange.import_results(
+        folder, settings=embark.load_settings(results=results), **options
+    )
     say(*imported.notes)
     if style == "text":
         print(escape.terminal(imported.sentence()))
@@ -136,9 +138,9 @@ def export_mteb(folder: Into, protocol: ProtocolName = None, results: ResultsFol
     embark export mteb for-mteb
     embark export mteb for-mteb --protocol mteb2
     """
-    from embark.boards.exchange import mteb_cache
+    from embark.exchange.scores import mteb_cache
 
-    written = embark.export_mteb(folder, protocol=protocol, settings=embark.load_settings(results=results))
+    written = embark.exchange.export_mteb(folder, protocol=protocol, settings=embark.load_settings(results=results))
     cache = mteb_cache(folder)
     print(f"{counted(len(written), 'result')} to {cache / 'results'}")
     print(f"Load them: mteb.ResultCache({str(cache)!r}).load_results()")
@@ -179,7 +181,7 @@ def export_ranked(
     embark export ranked runs -m embark/pocket -t PocketNameToImage --format trec --depth 1000
     embark export ranked lists -m embark/pocket -t PetsRetrieval --tasks-file tasks.toml
     """
-    from embark.run.ranked_lists import FORMATS
+    from embark.exchange.ranked_lists import FORMATS
 
     check_name("format of ranked lists", style, FORMATS)
     settings = embark.load_settings(home, results, offline=offline or None, store=store)
@@ -188,7 +190,7 @@ def export_ranked(
         raise typer.BadParameter("name tasks (-t), or your own tasks (--folder, --tasks-file)")
     stages = chosen_stages(rewrite, caption, rerank, prompt or [])
     loading = embark.Loading(device)
-    for ranking in embark.rank(model, tasks, depth=depth, stages=stages, settings=settings, loading=loading):
+    for ranking in embark.exchange.rank(model, tasks, depth=depth, stages=stages, settings=settings, loading=loading):
         print(ranking.save(into, style))
 
 
@@ -232,7 +234,7 @@ def export_inputs(
     tasks = named_tasks(task, folder, tasks_file, allow_outside)
     if tasks is None:
         raise typer.BadParameter("name tasks (-t), or your own tasks (--folder, --tasks-file)")
-    written = embark.export_inputs(
+    written = embark.exchange.export_inputs(
         into,
         tasks,
         stage,

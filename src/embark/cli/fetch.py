@@ -57,6 +57,6 @@ def check(
     """
     if not (benchmark or task or tasks_file):
         raise typer.BadParameter("give a benchmark (-b) or tasks (-t)")
-    report = embark.check(chosen_tasks(benchmark, task, [], tasks_file), settings=embark.load_settings(home))
+    report = embark.tasks.check(chosen_tasks(benchmark, task, [], tasks_file), settings=embark.load_settings(home))
     emit(report.table(), style, local=True)
     finish(*report.notes, failed=report.differences)

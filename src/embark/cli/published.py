@@ -109,7 +109,7 @@ def check(style: Format = "text") -> None:
     embark published check
     embark published check --format json
     """
-    checked = embark.check_published()
+    checked = embark.published.check()
     emit(checked.table(), style, checked.as_dict())
     if style == "text":
         print(f"\n{checked.sentence()}")

@@ -198,7 +198,7 @@ def run(
 def chosen_tasks(
     benchmark: str | None,
     task: list[str] | None,
-    of_folder: Sequence[embark.Task],
+    of_folder: Sequence[embark.types.Task],
     tasks_file: Path | None,
     skip_unreadable: bool = False,
     allow_outside: bool = False,
@@ -239,7 +239,7 @@ def folder_tasks(
     kinds: list[str] | None,
     skip_unreadable: bool = False,
     allow_outside: bool = False,
-) -> list[embark.Task]:
+) -> list[embark.types.Task]:
     """The tasks of the option --folder, of all kinds unless some are named."""
     if folder is None:
         return []
@@ -258,7 +258,7 @@ def dataset_tasks(
     kinds: list[str] | None,
     settings: embark.Settings,
     skip_unreadable: bool = False,
-) -> list[embark.Task]:
+) -> list[embark.types.Task]:
     """The tasks of the option --dataset, one for each kind."""
     if dataset is None:
         if columns or split or config or revision:
@@ -290,16 +290,16 @@ def _columns(stated: str | None) -> dict[str, str] | None:
     return columns
 
 
-def _skipping(tasks: list[embark.Task], skip_unreadable: bool) -> list[embark.Task]:
+def _skipping(tasks: list[embark.types.Task], skip_unreadable: bool) -> list[embark.types.Task]:
     return [replace(row, unreadable="skip") for row in tasks] if skip_unreadable else tasks
 
 
-def _rows(tasks: Sequence[embark.Task]) -> list[str]:
+def _rows(tasks: Sequence[embark.types.Task]) -> list[str]:
     """The rows of a folder's tasks as TOML, and the notes on what no task was made of."""
     if not tasks:
         return []
     notes = dict.fromkeys(note for task in tasks for note in task.notes)
-    lines = "\n".join(embark.to_toml(task) for task in tasks).splitlines()
+    lines = "\n".join(embark.tasks.to_toml(task) for task in tasks).splitlines()
     return [*notes, "To keep or change these tasks, save their rows for embark run --tasks-file FILE:", "", *lines]
 
 

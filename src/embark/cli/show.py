@@ -63,7 +63,7 @@ def show(
     if (name is not None) + len(chosen) != 1:
         raise typer.BadParameter(f"give a name, or one of {', '.join(f'--{kind}' for kind in options)}")
     if name is None:
-        declared = embark.reference(chosen[0], options[chosen[0]])
+        declared = embark.seams.reference(chosen[0], options[chosen[0]])
         if declared.about and style == "text":
             for paragraph in f"{declared.name}: {declared.about}".split("\n\n"):
                 print(f"{wrapped(' '.join(paragraph.split()), 0)}\n")

@@ -38,7 +38,7 @@ def site(
     embark site public -b 'MIEB(lite)' -b Pocket
     embark site public --own --with-media
     """
-    page = embark.export_site(
+    page = embark.site.export(
         folder, benchmark, published=not own, with_media=with_media, settings=embark.load_settings(home, results)
     )
     say(*page.notes)
@@ -68,7 +68,7 @@ def serve(
     embark serve --host 0.0.0.0 --token 'a long secret'
     """
     settings = embark.load_settings(home, results)
-    server = embark.serve(benchmark, host=host, port=port, token=token, with_media=with_media, settings=settings)
+    server = embark.site.serve(benchmark, host=host, port=port, token=token, with_media=with_media, settings=settings)
     print(f"The page is at {server.address} (Ctrl-C ends it)", flush=True)
     try:
         server.serve_forever()

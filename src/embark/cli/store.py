@@ -24,7 +24,7 @@ def size(style: Format = "text", home: Home = None, store: StorePlace = None, re
     \b
     embark store size
     """
-    _show(embark.store_size(embark.load_settings(home, results, store=store)), style)
+    _show(embark.store.size(embark.load_settings(home, results, store=store)), style)
 
 
 @app.command(cls=Command)
@@ -34,7 +34,7 @@ def check(style: Format = "text", home: Home = None, store: StorePlace = None, r
     \b
     embark store check
     """
-    _show(embark.check_store(embark.load_settings(home, results, store=store)), style)
+    _show(embark.store.check(embark.load_settings(home, results, store=store)), style)
 
 
 @app.command(cls=Command)
@@ -44,7 +44,7 @@ def repair(style: Format = "text", home: Home = None, store: StorePlace = None, 
     \b
     embark store repair
     """
-    _show(embark.repair_store(embark.load_settings(home, results, store=store)), style)
+    _show(embark.store.repair(embark.load_settings(home, results, store=store)), style)
 
 
 @app.command(cls=Command)
@@ -55,7 +55,7 @@ def gc(style: Format = "text", home: Home = None, store: StorePlace = None, resu
     \b
     embark store gc
     """
-    _show(embark.clean_store(embark.load_settings(home, results, store=store)), style)
+    _show(embark.store.clean(embark.load_settings(home, results, store=store)), style)
 
 
 def _show(health: StoreHealth, style: str) -> None:

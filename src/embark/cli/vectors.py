@@ -60,7 +60,7 @@ def export(
     embark vectors export -m embark/pocket -t PocketNameToImage names.parquet
     embark vectors export -m embark/pocket -t PocketNameToImage names.npy --embed
     """
-    written = embark.export_vectors(
+    written = embark.exchange.export_vectors(
         model,
         _task(task, tasks_file),
         file,
@@ -108,7 +108,7 @@ def import_(
     """
     from embark.results import long_table
 
-    run = embark.import_vectors(
+    run = embark.exchange.import_vectors(
         file,
         _task(task, tasks_file),
         ids=ids,

@@ -93,7 +93,7 @@ def verify(
         settings=settings,
     )
     if save:
-        say(f"kept: {embark.save_report(verification, settings=settings)}")
+        say(f"kept: {embark.site.save_report(verification, settings=settings)}")
     if plot is not None:
         verification.plot(plot)
         say(f"drawn: {plot}")

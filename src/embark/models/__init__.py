@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from embark import plugins
+from embark import plugins, public
 from embark.catalogue import Catalogue, UnknownName, check_name, match_words
 from embark.models.cards import CARDS, NO_CARD
 from embark.models.compilation import Compilation, noted_modules
@@ -20,6 +20,13 @@ from embark.models.loading import Loading, build
 from embark.seams import Loader
 from embark.settings import Settings
 from embark.types import EmbarkError, ModelCard
+
+if TYPE_CHECKING:  # public names that are loaded at first use
+    from embark.models.interop import from_mteb as from_mteb
+    from embark.models.interop import from_open_clip as from_open_clip
+    from embark.models.interop import from_sentence_transformers as from_sentence_transformers
+else:
+    __getattr__, __dir__ = public.names_of("models")
 
 __all__ = [
     "LOADERS",

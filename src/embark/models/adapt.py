@@ -46,7 +46,9 @@ def as_reranker(model: Any) -> Reranker:
         return model
     if hasattr(model, "card") and hasattr(model, "score"):
         return _adapted(Reranker(), model, "score")
-    raise EmbarkError(f"{model!r} is no re-ranker: give a name or a re-ranker (embark.reranker wraps a function).")
+    raise EmbarkError(
+        f"{model!r} is no re-ranker: give a name or a re-ranker (embark.models.reranker wraps a function)."
+    )
 
 
 def as_generator(model: Any) -> Generator:
@@ -55,13 +57,15 @@ def as_generator(model: Any) -> Generator:
         return model
     if hasattr(model, "card") and hasattr(model, "generate"):
         return _adapted(Generator(), model, "generate")
-    raise EmbarkError(f"{model!r} is no generator: give a name or a generator (embark.generator wraps a function).")
+    raise EmbarkError(
+        f"{model!r} is no generator: give a name or a generator (embark.models.generator wraps a function)."
+    )
 
 
 def _adapted(empty: M, model: Any, method: str) -> M:
     """The empty model with the card, the capabilities and the methods of an object that inherits none of ours."""
     if not isinstance(model.card, ModelCard):
-        raise EmbarkError(f"The card of {model!r} is no embark.ModelCard, but {model.card!r}.")
+        raise EmbarkError(f"The card of {model!r} is no embark.types.ModelCard, but {model.card!r}.")
     empty.card = model.card
     empty.capabilities = _own_capabilities(model)
     for name in ("render", "prepare", method):

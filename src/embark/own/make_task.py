@@ -73,7 +73,7 @@ def task(
 
     Data of Python objects is stored in home as tables named by the hash of their content, which is the task's revision;
     of the hub, at `revision` (default: the branch main), the row is pinned to the commit. `more` are other fields of
-    `embark.Task`: metric, templates, labels, instructions, params, options…
+    `embark.types.Task`: metric, templates, labels, instructions, params, options…
     """
     kind = KINDS.get(kind or "", kind) or ""
     if kind:

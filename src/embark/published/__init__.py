@@ -12,13 +12,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from embark import public
 from embark.catalogue import check_name, group_values
-from embark.results import Record, TaskResult
-from embark.results.exchange import UNKNOWN
+from embark.results import NO_INTERVAL, Record, TaskResult
 from embark.tasks import TASKS, get_benchmark
 from embark.types import Task
+
+if TYPE_CHECKING:  # public names that later rooms have: loaded at first use
+    from embark.boards.rederive import check as check
+else:
+    __getattr__, __dir__ = public.names_of("published")
 
 FAMILIES = {"MIEB": "mieb", "UniBench": "unibench", "MMEB-V3": "mmeb", "ARK": "ark"}
 ERRATUM = "erratum "  # begins the footnote of an erratum that is about the number …
@@ -258,14 +263,14 @@ def _result(
     records = tuple(
         Record(
             first.model, part.revision, first.name, part.split or "test", part.subset or "default",
-            by_subset.get(part.subset, languages), part.metric, part.value, UNKNOWN, {part.metric: part.value},
+            by_subset.get(part.subset, languages), part.metric, part.value, NO_INTERVAL, {part.metric: part.value},
             fingerprint="published", encoder="published", warnings=warnings,
         )
         for part in parts
     )  # fmt: skip
     value = sum(part.value for part in parts) / len(parts)
     return TaskResult(
-        first.model, first.revision, first.name, "", records, value, UNKNOWN, 0.0,
+        first.model, first.revision, first.name, "", records, value, NO_INTERVAL, 0.0,
         protocol=first.protocol, made_by="published",
     )  # fmt: skip
 

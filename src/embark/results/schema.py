@@ -38,6 +38,7 @@ OF_RESULT = ("model", "revision", "score", "interval", "protocol", "made_by")
 OF_RECORD = (
     "metric", "interval", "statistic", "encoder", "run", "counts", "timings", "versions", "loaded", "warnings",
 )  # fmt: skip
+NO_INTERVAL = (float("nan"), float("nan"))  # of scores that other tools and papers state
 SAMPLED = "sampled from"  # the count that results of a sample have
 LARGEST = 256 << 20  # bytes of a file of scores; one that claims to be larger is none
 LARGEST_OUTCOMES = 4 << 30  # … of the outcomes of a task, in the file and in memory

@@ -77,22 +77,22 @@ class StoreHealth(Tabular):
         return Table(columns, tuple(rows))
 
 
-def store_size(settings: Settings | None = None) -> StoreHealth:
+def size(settings: Settings | None = None) -> StoreHealth:
     """How many vectors the store holds of which model, and their bytes."""
     return _health("size", settings)
 
 
-def check_store(settings: Settings | None = None) -> StoreHealth:
+def check(settings: Settings | None = None) -> StoreHealth:
     """Verify every byte of the store; its `damage` lists what does not match its checksum."""
     return _health("check", settings)
 
 
-def repair_store(settings: Settings | None = None) -> StoreHealth:
+def repair(settings: Settings | None = None) -> StoreHealth:
     """Write the sound vectors of damaged segments anew and delete those; what is lost is embedded when it is needed."""
     return _health("repair", settings)
 
 
-def clean_store(settings: Settings | None = None) -> StoreHealth:
+def clean(settings: Settings | None = None) -> StoreHealth:
     """Delete what nobody reads: leftovers of killed writers, segments that newer ones wholly supersede, and data given
     in Python that has no result and was not used for a month.
     """

@@ -18,8 +18,9 @@ from embark.types import EmbarkError, Option
 class Study(Declared):
     """An analysis by name: the command `embark analyze NAME`, and `embark.analyze.run(NAME)` in Python.
 
-    `run` is a typed, public function that returns an `embark.Analysis`, or its "module:function", imported at use. It
-    takes the `ARGUMENTS` of what the study needs (`model`, `benchmark` and `tasks` by position), then its options.
+    `run` is a typed, public function that returns an `embark.types.Analysis`, or its "module:function", imported at
+    use. It takes the `ARGUMENTS` of what the study needs (`model`, `benchmark` and `tasks` by position), then its
+    options.
     """
 
     name: str

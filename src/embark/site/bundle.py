@@ -60,7 +60,7 @@ class Site:
         return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
 
 
-def export_site(
+def export(
     folder: Path | str | None = None,
     benchmarks: str | Sequence[str] | None = None,
     *,

@@ -24,7 +24,7 @@ from embark.paths import Outside, inside
 from embark.redaction import this_machine
 from embark.results import Results, TaskResult
 from embark.settings import Settings, load_settings
-from embark.site.bundle import export_site
+from embark.site.bundle import export
 from embark.site.run_data import run_data
 from embark.site.scripts import script
 from embark.studies.kept_reports import FOLDER
@@ -149,11 +149,11 @@ def serve(
     if not _is_loopback(host):
         token = token or secrets.token_urlsafe(18)
 
-    def export(folder: Path) -> object:
-        return export_site(folder, benchmarks, with_media=with_media, live=True, settings=settings)
+    def write(folder: Path) -> object:
+        return export(folder, benchmarks, with_media=with_media, live=True, settings=settings)
 
     try:
-        return PageServer(host, port, token, settings, export)
+        return PageServer(host, port, token, settings, write)
     except OSError as error:
         raise EmbarkError(f"{host}:{port} cannot be served ({error.strerror}). Choose another port: --port.") from error
 

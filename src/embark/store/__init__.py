@@ -16,10 +16,11 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from embark import public
 from embark.items import KEY
 from embark.store.disk import FOLDER, OVERLAYS, Disk
 from embark.store.errors import DamagedVectors, Gone, MissingVectors
@@ -29,6 +30,14 @@ from embark.store.segments import DTYPES, ENTRY, Head, Segment, checksums, key_w
 from embark.types import Array, EmbarkError
 
 __all__ = ["DamagedVectors", "MissingVectors", "Space", "Store", "Vectors", "Writer"]
+
+if TYPE_CHECKING:  # public names that later rooms have: loaded at first use
+    from embark.run.store_health import check as check
+    from embark.run.store_health import clean as clean
+    from embark.run.store_health import repair as repair
+    from embark.run.store_health import size as size
+else:
+    __getattr__, __dir__ = public.names_of("store")
 
 SMALL = 8 << 20  # bytes of a segment that is merged with others: a space of larger ones has few for its size
 MERGED = 64 << 20  # bytes of small segments that are merged at once

@@ -20,9 +20,8 @@ from embark.catalogue import check_name, counted, group_values, listed
 from embark.models import Loading, get_generator, get_reranker
 from embark.models.encoder import Encoder, Generator, Reranker
 from embark.readers import ark as ark_reader
-from embark.results import Results
+from embark.results import NO_INTERVAL, Results
 from embark.results.drawing import FORMATS, PAGE
-from embark.results.exchange import UNKNOWN
 from embark.results.table import Exact, Row, Score, Table, p_value, points, short, signed_ends, signed_points
 from embark.results.task_rows import known_tasks
 from embark.run import evaluate
@@ -228,7 +227,7 @@ class ArkDiagnosis(Diagnosis):
         for (model, protocol), of_model in cells.items():
             values = dict(of_model)
             shown = [values.get(_published_name(group)) for group in groups]
-            scores = [cell and Score(cell.value, *UNKNOWN, marks=published.footnotes(cell)) for cell in shown]
+            scores = [cell and Score(cell.value, *NO_INTERVAL, marks=published.footnotes(cell)) for cell in shown]
             rows.append(Row((f"{model}, {protocol}", *scores), number))
         return Table(("model", *(_shown(group) for group in groups)), tuple(rows), models="rows")
 

@@ -18,12 +18,12 @@ from embark.atomic import atomically
 from embark.results.drawing import Drawn
 from embark.results.table import Table, shown
 from embark.run.examination import Examination
-from embark.run.verification import Verification
 from embark.settings import Settings, load_settings
 from embark.studies.analysis import Analysis
 from embark.studies.ark import ArkDiagnosis
 from embark.studies.diagnosis import Diagnosis
 from embark.types import EmbarkError
+from embark.verification import Verification
 
 FOLDER = "reports"  # of the results folder
 
@@ -44,7 +44,7 @@ class _Content:
 def save_report(report: Examination | Verification | Analysis | Diagnosis, *, settings: Settings | None = None) -> Path:
     """Keep what `doctor`, `verify`, a study or a diagnosis returned in the results folder; returns the file.
 
-    `export_site` and `serve` show it: on the page of its model, or beside the runs.
+    `export` and `serve` show it: on the page of its model, or beside the runs.
     """
     content = _content(report)
     identity = "\0".join((content.kind, content.title, content.model, content.revision))

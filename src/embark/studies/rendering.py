@@ -12,8 +12,7 @@ import numpy as np
 
 from embark.boards.comparable_results import load_results, rows_of
 from embark.catalogue import group_values, listed
-from embark.results import TaskResult
-from embark.results.exchange import UNKNOWN
+from embark.results import NO_INTERVAL, TaskResult
 from embark.results.table import Row, Score, Table, applicable, footnoted, short
 from embark.settings import Settings
 from embark.stats.outcomes import NotComparable, observations_of, parts_of
@@ -158,8 +157,8 @@ def _cost(pictures: TaskResult, text: TaskResult, numbers: ItemNumbers) -> tuple
         own, other = parts_of(pictures, ItemNumbers()), parts_of(text, numbers)
         parts = [(_in_order(own[key]), _in_order(other[key])) for key in keys]
     except (NotComparable, KeyError):
-        unknown = (Score(mean, *UNKNOWN), Score(pictures.score, *pictures.interval))
-        return Cost(*where, *unknown, Score(pictures.score - mean, *UNKNOWN)), []
+        unknown = (Score(mean, *NO_INTERVAL), Score(pictures.score, *pictures.interval))
+        return Cost(*where, *unknown, Score(pictures.score - mean, *NO_INTERVAL)), []
     aligned = all(_same_pairs(*pair) for pair in parts)
     written = [part for _, part in parts]
     drawn = [
@@ -189,7 +188,7 @@ def _same_pairs(pictures: Part, text: Part) -> bool:
 def _difference(value: float, contrasts: Sequence[Contrast]) -> Score:
     enough = all(part.observations.items >= PAIRS for part in contrasts)
     test = tested(contrasts) if contrasts and enough else None
-    return Score(value, test.low, test.high) if test else Score(value, *UNKNOWN)
+    return Score(value, test.low, test.high) if test else Score(value, *NO_INTERVAL)
 
 
 def _mean(costs: Sequence[Cost], contrasts: Sequence[Sequence[Contrast]]) -> Cost:
@@ -198,6 +197,6 @@ def _mean(costs: Sequence[Cost], contrasts: Sequence[Sequence[Contrast]]) -> Cos
     parts = [part._replace(weight=part.weight / len(costs)) for of_task in contrasts for part in of_task if known]
     text, pictures = (fmean(score.value for score in side) for side in zip(*(cost[3:5] for cost in costs), strict=True))
     count = sum(cost.parts for cost in costs)
-    sides = (Score(text, *UNKNOWN), Score(pictures, *UNKNOWN))
+    sides = (Score(text, *NO_INTERVAL), Score(pictures, *NO_INTERVAL))
     aligned = all(cost.aligned for cost in costs)
     return Cost(costs[0].model, "mean", count, *sides, _difference(pictures - text, parts), aligned)

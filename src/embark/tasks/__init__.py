@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from embark import public
 from embark.catalogue import Catalogue, UnknownName, match_words
 from embark.plugins import with_plugins
 from embark.settings import FOLDER_FILE, folder_names
 from embark.tasks import ark, mieb, mmeb, pocket, pocket_ark, text_sts, unibench
 from embark.tasks.benchmarks import read_benchmarks
 from embark.types import Benchmark, EmbarkError, Task
+
+if TYPE_CHECKING:  # public names that later rooms have: loaded at first use
+    from embark.own.tasks_file import to_toml as to_toml
+    from embark.run.build_omni import build_omni as build_omni
+    from embark.run.checking import check as check
+else:
+    __getattr__, __dir__ = public.names_of("tasks")
 
 DEFAULT_BENCHMARK = "Pocket"
 _TABLES = (pocket, pocket_ark, mieb, ark, unibench, mmeb, text_sts)

@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 from embark import published
+from embark.boards.mteb_versions import fault_of
 from embark.catalogue import check_name, counted, group_values, listed
+from embark.exchange.tools import Tool, read_results, tool_of, write_mteb
 from embark.models import MODELS
 from embark.results import Results, TaskResult
-from embark.results.exchange import is_mmeb, is_unibench, read_mmeb, read_mteb, read_unibench, write_mteb
-from embark.results.mteb_versions import fault_of
 from embark.results.table import Noted, Row, Score, Table
 from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
@@ -52,7 +51,7 @@ class Imported(Noted):
 def import_results(
     folder: Path | str,
     *,
-    tool: Literal["mteb", "mmeb", "unibench"] | None = None,
+    tool: Tool | None = None,
     model: str | None = None,
     revision: str = "main",
     protocol: str | None = None,
@@ -72,21 +71,17 @@ def import_results(
     settings = settings or load_settings()
     results = Results(settings.results)
     tasks = known_tasks(results.all(), settings.home)
-    if tool is None:
-        tool = "mmeb" if is_mmeb(folder) else "unibench" if is_unibench(folder) else "mteb"
-    if tool == "unibench":
-        read = read_unibench(folder, tasks)
-        read.results = [_with_errata(result) for result in read.results]
-    elif tool == "mteb":
-        read = read_mteb(folder, tasks)
-    elif model is None or protocol is None:
-        raise EmbarkError(
-            "MMEB's score files name neither model nor release: give the model (--model) and the protocol "
-            "(--protocol paper, if MMEB-V3's code made them)."
-        )
-    else:
+    tool = tool or tool_of(folder)
+    if tool == "mmeb":
+        if model is None or protocol is None:
+            raise EmbarkError(
+                "MMEB's score files name neither model nor release: give the model (--model) and the protocol "
+                "(--protocol paper, if MMEB-V3's code made them)."
+            )
         check_name("protocol of MMEB", protocol, {"paper", *(score.protocol for score in published.scores("MMEB-V3"))})
-        read = read_mmeb(folder, tasks, model, revision, protocol)
+    read = read_results(tool, folder, tasks, model or "", revision, protocol or "")
+    if tool == "unibench":
+        read.results = [_with_errata(result) for result in read.results]
     root = folder if folder.is_dir() else folder.parent
     reasons = [f"{path.relative_to(root)}: {why}" for path, why in read.refused.items()]
     if not read.results:

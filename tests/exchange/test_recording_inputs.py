@@ -57,25 +57,25 @@ def fill(path: Path, answer: Callable[[dict[str, Any]], dict[str, Any]]) -> str:
 @pytest.mark.slow
 def test_exported_filled_and_recorded_is_the_same_diagnosis(tmp_path: Path, pocket_home: Path) -> None:
     quiet: dict[str, Any] = {"show_progress": False}
-    written = embark.export_inputs(tmp_path, CLOCKS, "rewrite", **quiet)
+    written = embark.exchange.export_inputs(tmp_path, CLOCKS, "rewrite", **quiet)
     assert (written.count, written.new, written.empty) == (48, 48, 48)
     rewrites = f"recorded:{fill(written.path, lambda row: {'output': rewrite([row['input']], '')[0]})}"
     model = "embark/random"
-    plain = embark.export_inputs(tmp_path, CLOCKS, "rerank", model=model, depth=5, **quiet)
+    plain = embark.exchange.export_inputs(tmp_path, CLOCKS, "rerank", model=model, depth=5, **quiet)
     assert plain.count == 48 * 5
     judge = partial(judged, media=tmp_path / "media")
     fill(plain.path, judge)
-    both = embark.export_inputs(
+    both = embark.exchange.export_inputs(
         tmp_path, CLOCKS, "rerank", model=model, depth=5, stages=embark.Stages(rewrite=rewrites), **quiet
     )
     assert (both.count, both.new, both.empty) == (48 * 10, 48 * 5, 48 * 5)  # what was filled is kept
     scores = f"recorded-scores:{fill(both.path, judge)}"
-    recorded = embark.diagnose_ark(model, CLOCKS, rewrite=rewrites, rerank=scores, depth=5, **quiet)
-    direct = embark.diagnose_ark(
+    recorded = embark.analyze.diagnose_ark(model, CLOCKS, rewrite=rewrites, rerank=scores, depth=5, **quiet)
+    direct = embark.analyze.diagnose_ark(
         model,
         CLOCKS,
-        rewrite=embark.generator(rewrite, name="test/backwards", revision="1"),
-        rerank=embark.reranker(relevance, modalities=("text", "image"), name="test/judge", revision="1"),
+        rewrite=embark.models.generator(rewrite, name="test/backwards", revision="1"),
+        rerank=embark.models.reranker(relevance, modalities=("text", "image"), name="test/judge", revision="1"),
         depth=5,
         **quiet,
     )
@@ -96,17 +96,17 @@ def test_captions_have_their_pictures_beside_them(tmp_path: Path, pocket_home: P
     assert {path.suffix for path in files.values()} == {".webp"}
     assert all(row["prompt"] and row["id"].startswith(f"{CLOCKS}/") and row["output"] is None for row in rows)
     with pytest.raises(EmbarkError, match=r'Line 1 of .* has no "input" with a text as "output"'):
-        embark.get_generator(f"recorded:{output / 'caption.jsonl'}")
+        embark.models.get_generator(f"recorded:{output / 'caption.jsonl'}")
     captions = f"recorded:{fill(output / 'caption.jsonl', lambda row: {'output': input_key(row['input'])})}"
-    diagnosis = embark.diagnose_ark("embark/random", CLOCKS, captions=captions, show_progress=False)
+    diagnosis = embark.analyze.diagnose_ark("embark/random", CLOCKS, captions=captions, show_progress=False)
     assert [route.name for route in diagnosis.routes] == ["plain", "captions"]
 
 
 def test_misuse_is_told(tmp_path: Path, pocket_home: Path) -> None:
     with pytest.raises(EmbarkError, match="Name the model whose best documents are re-ranked"):
-        embark.export_inputs(tmp_path, CLOCKS, "rerank")
+        embark.exchange.export_inputs(tmp_path, CLOCKS, "rerank")
     with pytest.raises(EmbarkError, match="Only retrieval tasks have stages; PocketFlagZeroShot"):
-        embark.export_inputs(tmp_path, "PocketFlagZeroShot", "caption")
+        embark.exchange.export_inputs(tmp_path, "PocketFlagZeroShot", "caption")
     with pytest.raises(EmbarkError, match="stage"):
-        embark.export_inputs(tmp_path, CLOCKS, "summarize")
+        embark.exchange.export_inputs(tmp_path, CLOCKS, "summarize")
     assert not list(tmp_path.iterdir())

@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 
 import embark
 from embark import published
-from embark.boards.references import Reference, printed_references
 from embark.catalogue import group_values
 from embark.cli import app
 from embark.models import MODELS
@@ -25,6 +24,7 @@ from embark.run import verification
 from embark.settings import Settings, load_settings
 from embark.tasks import TASKS, get_benchmark
 from embark.types import Array, EmbarkError
+from embark.verification.references import Reference, printed_references
 from numbers_model import NumbersModel, number_task
 
 CLIP = "openai/clip-vit-base-patch32"
@@ -67,7 +67,7 @@ def values(check: verification.Verification) -> dict[str, str]:
 
 
 def test_results_that_mteb_made_are_reproduced(tmp_path: Path) -> None:
-    embark.import_results(as_mteb(tmp_path))
+    embark.exchange.import_results(as_mteb(tmp_path))
     result = invoke("verify", "-m", CLIP, "-b", "MIEB(lite)", "--stored")
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith(f"{CLIP}: 51 of 51 scores are as published; in the mean +0.00 points")
@@ -80,7 +80,7 @@ def test_results_that_mteb_made_are_reproduced(tmp_path: Path) -> None:
 def test_imported_results_need_no_model(tmp_path: Path) -> None:
     """Nothing is loaded where every task has a score: the model is not to be had here."""
     tasks = ["CIFAR10ZeroShot", "Winoground"]
-    embark.import_results(as_mteb(tmp_path, tasks=tasks))
+    embark.exchange.import_results(as_mteb(tmp_path, tasks=tasks))
     assert embark.verify(CLIP, tasks=tasks).status == 0
 
 
@@ -88,7 +88,7 @@ def test_a_score_that_differs_is_named_and_fails(tmp_path: Path) -> None:
     def change(part: published.Published) -> float:
         return part.value - 0.02 if part.name == "CIFAR100ZeroShot" else part.value
 
-    embark.import_results(as_mteb(tmp_path, change=change))
+    embark.exchange.import_results(as_mteb(tmp_path, change=change))
     plot = tmp_path / "differences.svg"
     result = invoke("verify", "-m", CLIP, "-b", "MIEB(lite)", "--stored", "--format", "json", "--plot", plot)
     assert result.exit_code == 1
@@ -106,12 +106,12 @@ def test_a_tenth_of_a_point_on_fifty_thousand_pictures_differs_and_half_of_that_
     for change, status in ((0.0004, 0), (0.002, 1)):
         settings = load_settings(results=tmp_path / f"results {change}")
         less = partial(lambda change, part: part.value - change, change)
-        embark.import_results(as_mteb(tmp_path / str(change), less, ["Imagenet1kZeroShot"]), settings=settings)
+        embark.exchange.import_results(as_mteb(tmp_path / str(change), less, ["Imagenet1kZeroShot"]), settings=settings)
         assert embark.verify(CLIP, tasks=["Imagenet1kZeroShot"], settings=settings).status == status
 
 
 def test_all_tasks_a_little_off_differ_in_the_mean(tmp_path: Path) -> None:
-    embark.import_results(as_mteb(tmp_path, change=lambda part: part.value - 0.004))
+    embark.exchange.import_results(as_mteb(tmp_path, change=lambda part: part.value - 0.004))
     check = embark.verify(CLIP, "MIEB(lite)", run=False)
     assert check.mean is not None
     assert check.mean.difference == pytest.approx(-0.004)
@@ -160,7 +160,7 @@ def test_a_benchmark_or_tasks_must_be_named() -> None:
 def test_parts_that_are_not_published_are_left_out(tmp_path: Path) -> None:
     """The published mean over three languages is held against ours over these three."""
     row = TASKS["XM3600T2IRetrieval"]
-    embark.import_results(as_mteb(tmp_path, tasks=[row.name]))
+    embark.exchange.import_results(as_mteb(tmp_path, tasks=[row.name]))
     [ours] = [result for result in Results(load_settings().results).all() if result.task == row.name]
     few = replace(ours, records=ours.records[:3], score=float(np.mean([r.score for r in ours.records[:3]])))
     check = verification._check(row, ours, Reference((few,)), None)
@@ -181,7 +181,7 @@ def lookup(vectors: dict[str, Array]) -> Callable[[list[str]], Array]:
 
 
 @pytest.fixture
-def peer(tmp_path: Path) -> tuple[list[embark.Task], dict[str, Array], Path]:
+def peer(tmp_path: Path) -> tuple[list[embark.types.Task], dict[str, Array], Path]:
     """Two tasks on random vectors, the vectors, and what mteb 2.26.24 scored on them, as its files have it."""
     vectors: dict[str, Array] = {}
     with np.load(PARITY / "sts" / "inputs.npz") as arrays:
@@ -211,7 +211,7 @@ def peer(tmp_path: Path) -> tuple[list[embark.Task], dict[str, Array], Path]:
 
 
 def test_the_scores_of_mteb_on_the_same_vectors_are_reproduced(
-    peer: tuple[list[embark.Task], dict[str, Array], Path],
+    peer: tuple[list[embark.types.Task], dict[str, Array], Path],
 ) -> None:
     tasks, vectors, folder = peer
     model = embark.encoder(text=lookup(vectors), name="test/lookup", revision="1", stored="float32")
@@ -222,7 +222,7 @@ def test_the_scores_of_mteb_on_the_same_vectors_are_reproduced(
     assert [abs(task.scores.difference) < 1e-4 for task in check.checks if task.scores] == [True, True]
 
 
-def test_noise_on_the_vectors_differs(peer: tuple[list[embark.Task], dict[str, Array], Path]) -> None:
+def test_noise_on_the_vectors_differs(peer: tuple[list[embark.types.Task], dict[str, Array], Path]) -> None:
     tasks, vectors, folder = peer
     rng = np.random.default_rng(0)
     noisy = {name: vector + rng.normal(size=len(vector)).astype(np.float32) for name, vector in vectors.items()}
@@ -236,7 +236,7 @@ def test_noise_on_the_vectors_differs(peer: tuple[list[embark.Task], dict[str, A
 
 
 @pytest.fixture
-def elsewhere_scored(tmp_path: Path) -> tuple[list[embark.Task], Settings]:
+def elsewhere_scored(tmp_path: Path) -> tuple[list[embark.types.Task], Settings]:
     """Tasks with and without an instruction, and a folder with the scores of a sound model."""
     theirs = load_settings(results=tmp_path / "published")
     tasks = [number_task(f"Plain{number}", theirs) for number in range(4)]
@@ -245,7 +245,7 @@ def elsewhere_scored(tmp_path: Path) -> tuple[list[embark.Task], Settings]:
     return tasks, theirs
 
 
-def test_tasks_are_run_where_they_have_no_score(elsewhere_scored: tuple[list[embark.Task], Settings]) -> None:
+def test_tasks_are_run_where_they_have_no_score(elsewhere_scored: tuple[list[embark.types.Task], Settings]) -> None:
     tasks, theirs = elsewhere_scored
     check = embark.verify(NumbersModel(), tasks=tasks, against=theirs.results, show_progress=False)
     assert (check.status, len(check.of_verdict("reproduced"))) == (0, 8)
@@ -256,7 +256,7 @@ def test_tasks_are_run_where_they_have_no_score(elsewhere_scored: tuple[list[emb
 
 
 @pytest.mark.slow
-def test_samples_say_how_much_they_can_tell(elsewhere_scored: tuple[list[embark.Task], Settings]) -> None:
+def test_samples_say_how_much_they_can_tell(elsewhere_scored: tuple[list[embark.types.Task], Settings]) -> None:
     tasks, theirs = elsewhere_scored
     check = embark.verify(NumbersModel(), tasks=tasks, against=theirs.results, limit=50, show_progress=False)
     assert check.status == 0
@@ -272,7 +272,7 @@ def test_samples_say_how_much_they_can_tell(elsewhere_scored: tuple[list[embark.
 
 
 def test_clusterings_are_not_compared_by_samples(tmp_path: Path) -> None:
-    embark.import_results(as_mteb(tmp_path, tasks=["TinyImageNetClustering"]))
+    embark.exchange.import_results(as_mteb(tmp_path, tasks=["TinyImageNetClustering"]))
     results = load_settings().results
     shutil.move(results, tmp_path / "published")
     [task] = embark.verify(
@@ -281,7 +281,7 @@ def test_clusterings_are_not_compared_by_samples(tmp_path: Path) -> None:
     assert "depends on the number of items" in task.why
 
 
-def test_a_task_that_fails_is_no_success(elsewhere_scored: tuple[list[embark.Task], Settings]) -> None:
+def test_a_task_that_fails_is_no_success(elsewhere_scored: tuple[list[embark.types.Task], Settings]) -> None:
     tasks, theirs = elsewhere_scored
 
     class Broken(NumbersModel):
@@ -297,7 +297,7 @@ def test_a_task_that_fails_is_no_success(elsewhere_scored: tuple[list[embark.Tas
     assert check.status == 1
 
 
-def test_the_name_in_the_tables_may_be_another(elsewhere_scored: tuple[list[embark.Task], Settings]) -> None:
+def test_the_name_in_the_tables_may_be_another(elsewhere_scored: tuple[list[embark.types.Task], Settings]) -> None:
     tasks, theirs = elsewhere_scored
     mine = embark.encoder(text=lambda texts: np.ones((len(texts), 4)), name="test/mine", revision="1")
     check = embark.verify(
@@ -311,7 +311,7 @@ def test_the_name_in_the_tables_may_be_another(elsewhere_scored: tuple[list[emba
 def test_the_command_runs_and_compares_with_an_export(tmp_path: Path) -> None:
     tasks = ("-t", "PocketNameSTS", "-t", "PocketFlagZeroShot")
     assert invoke("run", "-m", "embark/random", *tasks).exit_code == 0
-    embark.export_mteb(tmp_path / "export")
+    embark.exchange.export_mteb(tmp_path / "export")
     words = ("verify", "-m", "embark/random", *tasks, "--results", tmp_path / "mine")
     result = invoke(*words, "--against", tmp_path / "export")
     assert result.exit_code == 0, result.output

@@ -98,7 +98,7 @@ def hub(monkeypatch: pytest.MonkeyPatch, pocket_home: Path) -> Iterator[UploadHu
 
 def test_without_a_yes_nothing_is_sent(hub: UploadHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HF_TOKEN")
-    shown = embark.push("embark/random", "me/scores", ["PocketClockReading", "PocketFlagZeroShot"])
+    shown = embark.exchange.push("embark/random", "me/scores", ["PocketClockReading", "PocketFlagZeroShot"])
     names = [name.rsplit("/", 1)[1] for name in shown.files]
     assert sorted(names) == ["PocketClockReading.json", "PocketFlagZeroShot.json", "model_meta.json"]
     assert shown.commit == ""
@@ -115,7 +115,7 @@ def test_results_go_up_in_one_commit(hub: UploadHub) -> None:
     ran = CliRunner().invoke(app, words)
     assert ran.exit_code == 0, ran.output
     assert f"3 files uploaded to the dataset me/scores at {hub.endpoint}: {hub.endpoint}/datasets" in ran.stderr
-    wanted = embark.push("embark/random", "me/scores", "PocketClockReading", outcomes=True)
+    wanted = embark.exchange.push("embark/random", "me/scores", "PocketClockReading", outcomes=True)
     assert wanted.files == hub.files
     for name, content in wanted.files.items():
         assert Path(os.environ["EMBARK_RESULTS"], name.removeprefix("results/")).read_bytes() == content
@@ -129,34 +129,36 @@ def test_samples_stay_here(tmp_path: Path, pocket_vectors: Path) -> None:
     settings = embark.load_settings(shutil.copytree(pocket_vectors, tmp_path / "home"), tmp_path / "results")
     embark.evaluate("embark/random", "PocketClockReading", limit=5, settings=settings, show_progress=False)
     with pytest.raises(EmbarkError, match=r"no results to upload.*samples \(--limit\) stay"):
-        embark.push("embark/random", "me/scores", settings=settings)
+        embark.exchange.push("embark/random", "me/scores", settings=settings)
     embark.evaluate("embark/random", "PocketClockReading", settings=settings, show_progress=False)
-    shown = embark.push("embark/random", "me/scores", "PocketClockReading", settings=settings)
+    shown = embark.exchange.push("embark/random", "me/scores", "PocketClockReading", settings=settings)
     assert not [name for name in shown.files if "limit" in name]
     assert shown.notes == ("left out, because they are samples (--limit): PocketClockReading",)
 
 
 def test_a_missing_repository_is_made_when_told_so(hub: UploadHub) -> None:
     with pytest.raises(EmbarkError, match=r"sees no model me/new at .*check the name, or create it \(--create\)"):
-        embark.push("embark/random", "me/new", "PocketClockReading", repo_type="model", upload=True)
-    pushed = embark.push("embark/random", "me/new", "PocketClockReading", repo_type="model", create=True, upload=True)
+        embark.exchange.push("embark/random", "me/new", "PocketClockReading", repo_type="model", upload=True)
+    pushed = embark.exchange.push(
+        "embark/random", "me/new", "PocketClockReading", repo_type="model", create=True, upload=True
+    )
     assert pushed.commit.startswith(f"{hub.endpoint}/models/me/new/commit/")
     assert "models/me/new" in hub.repos
 
 
 def test_refusals_tell_what_to_do_and_no_token(hub: UploadHub, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(EmbarkError, match=r"Nothing was uploaded .*: The quota is used up"):
-        embark.push("embark/random", "full/scores", "PocketClockReading", upload=True)
+        embark.exchange.push("embark/random", "full/scores", "PocketClockReading", upload=True)
     monkeypatch.setenv("HF_TOKEN", "hf_" + "zY9xW8vU" * 4)
     with pytest.raises(EmbarkError, match=r"may not write to the dataset me/scores .*HTTP 401") as refused:
-        embark.push("embark/random", "me/scores", "PocketClockReading", upload=True)
+        embark.exchange.push("embark/random", "me/scores", "PocketClockReading", upload=True)
     assert "zY9xW8vU" not in str(refused.value)
     monkeypatch.delenv("HF_TOKEN")
     with pytest.raises(EmbarkError, match=r"There is no token: set HF_TOKEN"):
-        embark.push("embark/random", "me/scores", "PocketClockReading", upload=True)
+        embark.exchange.push("embark/random", "me/scores", "PocketClockReading", upload=True)
     monkeypatch.setenv("EMBARK_OFFLINE", "1")
     with pytest.raises(EmbarkError, match="Nothing can be uploaded offline"):
-        embark.push("embark/random", "me/scores", "PocketClockReading", upload=True)
+        embark.exchange.push("embark/random", "me/scores", "PocketClockReading", upload=True)
     assert hub.files == {}
 
 
@@ -165,27 +167,27 @@ def test_a_hub_that_is_not_there_is_told_of(hub: UploadHub, monkeypatch: pytest.
     unhurried = SimpleNamespace(sleep=lambda seconds: None, time=time.time)
     monkeypatch.setattr("huggingface_hub.utils._http.time", unhurried)
     with pytest.raises(EmbarkError, match=r"Nothing was uploaded to the dataset me/scores at http://127"):
-        embark.push("embark/random", "me/scores", "PocketClockReading", upload=True)
+        embark.exchange.push("embark/random", "me/scores", "PocketClockReading", upload=True)
 
 
 def test_own_data_goes_only_by_name(hub: UploadHub, pictures: Callable[..., Path], tiny: embark.Encoder) -> None:
     tasks = two_tasks(pictures("Private"))
     embark.evaluate(tiny, [*tasks, "PocketClockReading"], show_progress=False)
-    shown = embark.push("test/tiny", "me/scores")
+    shown = embark.exchange.push("test/tiny", "me/scores")
     assert [name for name in shown.files if "Private" in name] == []
     [note] = shown.notes
     assert note.startswith("left out, because they tell names of your own data: Private")
     folder = str(Path.cwd() / "checkpoints" / "tiny")
-    tiny.card = embark.ModelCard(**{**vars(tiny.card), "name": "test/local", "source": folder})
+    tiny.card = embark.types.ModelCard(**{**vars(tiny.card), "name": "test/local", "source": folder})
     embark.evaluate(tiny, "PocketClockReading", show_progress=False)
-    local = embark.push("test/local", "me/scores")
+    local = embark.exchange.push("test/local", "me/scores")
     assert not any(folder.encode() in content for content in local.files.values())
-    named = embark.push("test/tiny", "me/scores", tasks[0].name)
+    named = embark.exchange.push("test/tiny", "me/scores", tasks[0].name)
     assert [name for name in named.files if tasks[0].name in name]
     with pytest.raises(EmbarkError, match=r"'me//scores' is no repository of the hub: write organization/name\."):
-        embark.push("test/tiny", "me//scores")
+        embark.exchange.push("test/tiny", "me//scores")
     with pytest.raises(EmbarkError, match="no type of repository named 'space'"):
-        embark.push("test/tiny", "me/scores", repo_type="space")  # type: ignore[arg-type]
+        embark.exchange.push("test/tiny", "me/scores", repo_type="space")  # type: ignore[arg-type]
 
 
 TASK = "PocketClockReading"
@@ -244,12 +246,12 @@ def test_a_card_is_made_of_the_fields_that_are_known(hub: UploadHub) -> None:
     card = json.loads(path.read_text())
     card["aws_secret_access_key"] = card["embark"]["aws_secret_access_key"] = "wJalrXUtnFEMI"
     path.write_text(json.dumps(card))
-    embark.push("embark/random", "me/scores", TASK, upload=True)
+    embark.exchange.push("embark/random", "me/scores", TASK, upload=True)
     assert not [name for name, content in hub.files.items() if b"wJalr" in content]
     [sent] = [json.loads(content) for name, content in hub.files.items() if name.endswith(META)]
     assert sent["embark"]["name"] == "embark/random"
     path.write_text("-----BEGIN OPENSSH PRIVATE KEY-----")
-    [sent] = [c for n, c in embark.push("embark/random", "me/scores", TASK).files.items() if n.endswith(META)]
+    [sent] = [c for n, c in embark.exchange.push("embark/random", "me/scores", TASK).files.items() if n.endswith(META)]
     assert json.loads(sent) == {"name": "embark/random", "revision": card["revision"]}
 
 
@@ -272,7 +274,7 @@ def test_outcomes_are_those_that_the_result_recorded(hub: UploadHub) -> None:
     other = next(file for file in path.parent.glob("*.parquet") if file != path)
     path.write_bytes(other.read_bytes())
     assert f"{TASK}.parquet is not what was written with the scores" in refused("--outcomes")
-    assert embark.push("embark/random", "me/scores", TASK).files  # without outcomes, nothing is wrong
+    assert embark.exchange.push("embark/random", "me/scores", TASK).files  # without outcomes, nothing is wrong
 
 
 def test_outcomes_whose_hash_is_not_recorded_stay(hub: UploadHub) -> None:
@@ -280,7 +282,7 @@ def test_outcomes_whose_hash_is_not_recorded_stay(hub: UploadHub) -> None:
     content = json.loads(path.read_text())
     del content["embark"]["outcomes"], content["embark"]["checksum"]
     path.write_bytes(result_bytes(content))
-    shown = embark.push("embark/random", "me/scores", TASK, outcomes=True)
+    shown = embark.exchange.push("embark/random", "me/scores", TASK, outcomes=True)
     assert not [name for name in shown.files if name.endswith(".parquet")]
     assert shown.notes == (f"outcomes are left out, whose hash no result recorded: {TASK} (run the tasks again)",)
 
@@ -288,7 +290,7 @@ def test_outcomes_whose_hash_is_not_recorded_stay(hub: UploadHub) -> None:
 def test_what_was_shown_is_what_is_sent(hub: UploadHub) -> None:
     words = ["push", "me/scores", "-m", "embark/random", "-t", TASK, "--outcomes", "--format", "csv"]
     shown = list(csv.DictReader(CliRunner().invoke(app, words).stdout.splitlines()))
-    embark.push("embark/random", "me/scores", TASK, outcomes=True, upload=True)
+    embark.exchange.push("embark/random", "me/scores", TASK, outcomes=True, upload=True)
     sent = {name: (len(content), hashlib.sha256(content).hexdigest()) for name, content in hub.files.items()}
     assert sent == {row["file"]: (int(row["bytes"]), row["sha256"]) for row in shown}
     [scores] = [json.loads(content) for name, content in hub.files.items() if name.endswith(f"{TASK}.json")]
@@ -297,7 +299,7 @@ def test_what_was_shown_is_what_is_sent(hub: UploadHub) -> None:
 
 
 def test_what_was_sent_is_a_results_folder(hub: UploadHub, tmp_path: Path) -> None:
-    embark.push("embark/random", "me/scores", TASK, outcomes=True, upload=True)
+    embark.exchange.push("embark/random", "me/scores", TASK, outcomes=True, upload=True)
     for name, content in hub.files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(content)

@@ -15,9 +15,9 @@ from huggingface_hub.repocard_data import model_index_to_eval_results
 from typer.testing import CliRunner
 
 import embark
-from embark.boards.card_section import BEGIN, END
 from embark.catalogue import UnknownName
 from embark.cli import app
+from embark.exchange.card_section import BEGIN, END
 from embark.types import EmbarkError
 from folders import two_tasks
 
@@ -55,7 +55,7 @@ def front(text: str) -> Any:
 
 @pytest.mark.slow
 def test_the_hub_reads_the_metadata(scored: Path) -> None:
-    section = embark.card("embark/random", "Pocket(lite)")
+    section = embark.exchange.card("embark/random", "Pocket(lite)")
     [index] = section.model_index()
     name, evaluations = model_index_to_eval_results([index])
     assert name == "embark/random"
@@ -74,7 +74,7 @@ def test_the_hub_reads_the_metadata(scored: Path) -> None:
 
 
 def test_people_read_a_table_with_intervals(scored: Path) -> None:
-    section = embark.card("embark/random", tasks=["PocketClockReading", "PocketFlagZeroShot"])
+    section = embark.exchange.card("embark/random", tasks=["PocketClockReading", "PocketFlagZeroShot"])
     text = section.section()
     assert text.startswith(f"{BEGIN}\n## Scores\n")
     assert text.endswith(f"{END}\n")
@@ -87,8 +87,8 @@ def test_people_read_a_table_with_intervals(scored: Path) -> None:
 @pytest.mark.slow
 def test_mtebs_layout_has_an_entry_a_split_and_subset() -> None:
     embark.evaluate("embark/random", "PocketSpokenIn4Languages", show_progress=False)
-    [index] = embark.card("embark/random", layout="mteb").model_index()
-    [result] = embark.card("embark/random").results
+    [index] = embark.exchange.card("embark/random", layout="mteb").model_index()
+    [result] = embark.exchange.card("embark/random").results
     entries = index["results"]
     assert [(e["dataset"]["name"], e["dataset"]["config"]) for e in entries] == [
         (f"PocketSpokenIn4Languages ({code})", code) for code in ("de", "es", "fr", "it")
@@ -98,13 +98,13 @@ def test_mtebs_layout_has_an_entry_a_split_and_subset() -> None:
     assert [e["metrics"] for e in entries] == [[{"type": metric, "value": v, "name": metric}] for v in scores]
     assert entries[0]["task"] == {"type": "feature-extraction", "name": "Audio"}
     with pytest.raises(UnknownName, match="no layout of a card named 'mtebs'"):
-        embark.card("embark/random", layout="mtebs")  # type: ignore[arg-type]
+        embark.exchange.card("embark/random", layout="mtebs")  # type: ignore[arg-type]
 
 
 def test_a_card_stays_what_it_was(scored: Path, tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
     readme.write_text(CARD, encoding="utf-8")
-    section = embark.card("embark/random", tasks="PocketClockReading")
+    section = embark.exchange.card("embark/random", tasks="PocketClockReading")
     section.write(readme)
     text = readme.read_text(encoding="utf-8")
     body = CARD.split("---\n", 2)[2]
@@ -116,7 +116,7 @@ def test_a_card_stays_what_it_was(scored: Path, tmp_path: Path) -> None:
     section.write(readme)
     assert readme.read_text(encoding="utf-8") == text  # again: the same card
     readme.write_text(text + "\nA last word.\n", encoding="utf-8")
-    embark.card("embark/random", tasks=["PocketClockReading", "PocketFlagZeroShot"]).write(readme)
+    embark.exchange.card("embark/random", tasks=["PocketClockReading", "PocketFlagZeroShot"]).write(readme)
     longer = readme.read_text(encoding="utf-8")
     assert longer.count(BEGIN) == longer.count(END) == 1
     assert longer.endswith(f"{END}\n\nA last word.\n")
@@ -124,7 +124,7 @@ def test_a_card_stays_what_it_was(scored: Path, tmp_path: Path) -> None:
 
 
 def test_a_card_that_cannot_be_changed_safely_is_refused(scored: Path, tmp_path: Path) -> None:
-    section = embark.card("embark/random", tasks="PocketClockReading")
+    section = embark.exchange.card("embark/random", tasks="PocketClockReading")
     for text, message in (
         (f"{BEGIN}\nno end", "not one pair of marks"),
         (f"{END}\n{BEGIN}\n", "not one pair of marks"),
@@ -143,7 +143,7 @@ def test_a_card_that_cannot_be_changed_safely_is_refused(scored: Path, tmp_path:
 
 
 def test_cards_of_other_hands_keep_keys_and_line_ends(scored: Path, tmp_path: Path) -> None:
-    section = embark.card("embark/random", tasks="PocketClockReading")
+    section = embark.exchange.card("embark/random", tasks="PocketClockReading")
     readme = tmp_path / "README.md"
     for index in ('"model-index":\n- name: o\n  results: []\n', "model-index:\n# theirs\n- name: o\n  results: []\n"):
         readme.write_text(f"---\nlicense: mit\n{index}# a tag\ntags: [a]\n---\nText\n")
@@ -168,7 +168,7 @@ def test_cards_of_other_hands_keep_keys_and_line_ends(scored: Path, tmp_path: Pa
 def test_own_data_is_named_by_its_task_alone(pictures: Callable[..., Path], tiny: embark.Encoder) -> None:
     folder = pictures("Secret project")
     embark.evaluate(tiny, two_tasks(folder), show_progress=False)
-    section = embark.card("test/tiny")
+    section = embark.exchange.card("test/tiny")
     assert len(section.results) > 1
     assert str(folder) not in str(section)
     entries = section.model_index()[0]["results"]
@@ -177,14 +177,14 @@ def test_own_data_is_named_by_its_task_alone(pictures: Callable[..., Path], tiny
 
 def test_models_are_named_as_in_their_results(scored: Path) -> None:
     with pytest.raises(UnknownName, match="Did you mean embark/random"):
-        embark.card("embark/randon")
+        embark.exchange.card("embark/randon")
     with pytest.raises(EmbarkError, match=r"no such results.*embark run -m me/x"):
-        embark.card("me/x", settings=embark.load_settings(results=scored / "none"))
+        embark.exchange.card("me/x", settings=embark.load_settings(results=scored / "none"))
 
 
 def test_the_command_prints_or_writes(scored: Path) -> None:
     printed = CliRunner().invoke(app, ["card", "-m", "embark/random", "-t", "PocketClockReading"])
-    section = embark.card("embark/random", tasks="PocketClockReading")
+    section = embark.exchange.card("embark/random", tasks="PocketClockReading")
     assert (printed.exit_code, printed.stdout) == (0, str(section))
     as_json = CliRunner().invoke(app, ["card", "-m", "embark/random", "-t", "PocketClockReading", "--format", "json"])
     assert json.loads(as_json.stdout) == section.model_index()

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import embark
 from embark import readers
 from embark.cli import app
-from embark.run.ranked_lists import rank
+from embark.exchange.ranked_lists import rank
 from embark.run.stages import Stages
 from embark.tasks import TASKS
 from embark.types import EmbarkError, Qrels
@@ -59,7 +59,7 @@ def test_hidden_labels_do_not_hide_the_ranking(hub: FakeHub, tmp_path: Path, tin
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [(line["query_id"], line["corpus_ids"][0]) for line in lines] == [("q0", "P0"), ("q1", "P1"), ("q2", "P2")]
     assert all(len(line["corpus_ids"]) == len(line["scores"]) == 2 for line in lines)
-    backwards = embark.generator(lambda texts, _: [f"a {COLORS[3]} page"] * len(texts), modalities=("text",))
+    backwards = embark.models.generator(lambda texts, _: [f"a {COLORS[3]} page"] * len(texts), modalities=("text",))
     [rewritten] = rank(tiny, "ARK/Physics", depth=2, stages=Stages(rewrite=backwards), show_progress=False)
     assert {best[0] for best in rewritten.documents} == {"P3"}
     with pytest.raises(EmbarkError, match="takes no image"):

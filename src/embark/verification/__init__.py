@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from embark.boards.comparable_results import own_results, rows_of
-from embark.boards.references import UNPUBLISHED, Reference, folder_references, printed_references
 from embark.catalogue import counted, listed
 from embark.models import Loading
 from embark.models.encoder import Encoder
@@ -25,9 +24,7 @@ from embark.results.of_model import results_of_model
 from embark.results.table import Exact, Noted, Row, Score, Table, in_points, points, short, signed_points
 from embark.results.task_rows import known_tasks
 from embark.run import NothingScored, Skipped, evaluate
-from embark.run.causes import Cause, likely_causes
 from embark.run.models import load_model, model_card, model_name
-from embark.run.verdicts import Comparable, TaskCheck, Verdict
 from embark.settings import Settings, load_settings
 from embark.stats.intervals import LEVEL, combined_interval, holm
 from embark.stats.outcomes import NotComparable, parts_of
@@ -36,6 +33,9 @@ from embark.stats.shared import ItemNumbers
 from embark.stats.statistics import pushes
 from embark.tasks import Tasks
 from embark.types import Array, Benchmark, EmbarkError, Task
+from embark.verification.causes import Cause, likely_causes
+from embark.verification.references import UNPUBLISHED, Reference, folder_references, printed_references
+from embark.verification.verdicts import Comparable, TaskCheck, Verdict
 
 STATUS = {"reproduced": 0, "differs": 1, "not comparable": 3}  # of the command; 2 is an error of the user's
 COLORS: dict[Verdict, str] = {"reproduced": "#0072B2", "differs": "#D55E00"}

@@ -22,10 +22,10 @@ from embark.results import COMMIT
 from embark.results.table import in_points
 from embark.run.embedded_task import Embedded
 from embark.run.stored_vectors import Stored
-from embark.run.verdicts import Comparable, TaskCheck
 from embark.settings import Settings
 from embark.stats.intervals import LEVEL
 from embark.types import Array, Item, Task, Text
+from embark.verification.verdicts import Comparable, TaskCheck
 
 logger = logging.getLogger("embark")
 CHEAP = 1_000  # items that a trial may embed

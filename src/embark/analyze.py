@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from embark import public
 from embark.catalogue import check_name
 from embark.studies.analysis import Analysis
 from embark.studies.registry import STUDIES
@@ -18,6 +19,7 @@ from embark.types import EmbarkError
 
 if TYPE_CHECKING:  # at run time, a function is imported when it is asked for
     from embark.studies.answers import answers as answers
+    from embark.studies.ark import diagnose_ark as diagnose_ark
     from embark.studies.breakdown import breakdown as breakdown
     from embark.studies.calibration import calibration as calibration
     from embark.studies.confusion import confusion as confusion
@@ -32,6 +34,7 @@ if TYPE_CHECKING:  # at run time, a function is imported when it is asked for
     from embark.studies.languages import languages as languages
     from embark.studies.maps import map as map
     from embark.studies.medians import medians as medians
+    from embark.studies.omni import diagnose_omni as diagnose_omni
     from embark.studies.pareto import pareto as pareto
     from embark.studies.predict import predict as predict
     from embark.studies.rendering import rendering as rendering
@@ -47,13 +50,16 @@ if TYPE_CHECKING:  # at run time, a function is imported when it is asked for
 else:
 
     def __getattr__(name: str) -> Any:
-        if name.startswith("_") or name not in STUDIES:
-            raise AttributeError(f"module 'embark.analyze' has no attribute '{name}'")
-        return STUDIES[name].function
+        if not name.startswith("_") and name in STUDIES:
+            return STUDIES[name].function
+        return _member(name)
+
+
+_member, _members = public.names_of("analyze")
 
 
 def __dir__() -> list[str]:
-    return sorted(["run", *STUDIES])
+    return sorted([*_members(), *STUDIES])
 
 
 def run(name: str, *arguments: Any, **options: Any) -> Analysis:
@@ -65,5 +71,5 @@ def run(name: str, *arguments: Any, **options: Any) -> Analysis:
             check_name(f"{option} of the study {name}", options[option], choices)
     analysis = study.function(*arguments, **options)
     if not isinstance(analysis, Analysis):
-        raise EmbarkError(f"The study '{name}' returned a {type(analysis).__name__}, and not an embark.Analysis.")
+        raise EmbarkError(f"The study '{name}' returned a {type(analysis).__name__}, and not an embark.types.Analysis.")
     return analysis

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from embark.boards.mteb_versions import agrees, fault
 from embark.catalogue import counted, listed
 from embark.items import limits
 from embark.items.lazy_media import changing_parquet_batches
@@ -26,11 +27,10 @@ from embark.models import MODELS
 from embark.outgoing import write_bytes
 from embark.paths import component
 from embark.redaction import redacted, this_machine
-from embark.results import META, OURS, Record, Results, TaskResult, outgoing_card, outgoing_result
-from embark.results.mteb_versions import agrees, fault
+from embark.results import META, NO_INTERVAL, OURS, Record, Results, TaskResult, outgoing_card, outgoing_result
 from embark.types import EmbarkError, ModelCard, Task
 
-UNKNOWN = (float("nan"), float("nan"))  # neither tools nor papers have intervals
+Tool: TypeAlias = Literal["mteb", "mmeb", "unibench"]
 MTEB = "MIEB"  # the family whose rows are scored by what mteb itself defines as main_score
 AGGREGATE = "mteb 2 may have taken the mean over all subsets of the task that this one is a part of"
 SCORES = "_score.json"  # how the names of MMEB's files end
@@ -52,9 +52,23 @@ class _Refused(EmbarkError):
     """A file that is not a result of a known task; the message is the reason."""
 
 
-def is_mmeb(folder: Path) -> bool:
-    """Whether a folder holds MMEB's score files."""
-    return any(folder.rglob(f"*{SCORES}"))
+def tool_of(path: Path) -> Tool:
+    """The tool that made a folder of results, or a file of them, by the names of the files."""
+    if path.is_file():
+        return "unibench"
+    if any(path.rglob(f"*{SCORES}")):
+        return "mmeb"
+    frames = any(file.suffix in FRAMES for file in path.rglob("*"))
+    return "unibench" if frames and not any(path.rglob("*.json")) else "mteb"
+
+
+def read_results(
+    tool: Tool, path: Path, tasks: Mapping[str, Task], model: str, revision: str, protocol: str
+) -> ReadResults:
+    """The results of a tool; `model`, `revision` and `protocol` are what MMEB's files do not state."""
+    if tool == "unibench":
+        return read_unibench(path, tasks)
+    return read_mteb(path, tasks) if tool == "mteb" else read_mmeb(path, tasks, model, revision, protocol)
 
 
 def read_mteb(folder: Path, tasks: Mapping[str, Task]) -> ReadResults:
@@ -75,18 +89,13 @@ def read_mmeb(folder: Path, tasks: Mapping[str, Task], model: str, revision: str
         counts = {"queries": int(content["num_data"])} if "num_data" in content else {}
         value = _score(measures[task.metric], task.metric)
         record = Record(
-            model, revision, task.name, split, subset, task.languages, task.metric, value, UNKNOWN, measures,
+            model, revision, task.name, split, subset, task.languages, task.metric, value, NO_INTERVAL, measures,
             f"mmeb {protocol}", "mmeb", counts=counts,
         )  # fmt: skip
         where = (model, revision, task.name, "")
-        return TaskResult(*where, (record,), record.score, UNKNOWN, 0.0, protocol=protocol, made_by="mmeb")
+        return TaskResult(*where, (record,), record.score, NO_INTERVAL, 0.0, protocol=protocol, made_by="mmeb")
 
     return _read(folder.rglob(f"*{SCORES}"), result)
-
-
-def is_unibench(path: Path) -> bool:
-    """Whether this is one of UniBench's frames, or a folder that holds some."""
-    return path.is_file() or any(file.suffix in FRAMES for file in path.rglob("*"))
 
 
 def read_unibench(path: Path, tasks: Mapping[str, Task]) -> ReadResults:
@@ -175,13 +184,13 @@ def _mteb_result(path: Path, content: dict[str, Any], tasks: Mapping[str, Task])
             measures = {name: number for name, number in measures.items() if name not in wrong}
         record = Record(
             model, revision, task.name, split, subset, task.subsets.get(subset, task.languages), task.metric, value,
-            UNKNOWN, measures, f"mteb {version}", "mteb", versions={"mteb": version}, warnings=(*warnings, *notes),
+            NO_INTERVAL, measures, f"mteb {version}", "mteb", versions={"mteb": version}, warnings=(*warnings, *notes),
         )  # fmt: skip
         records.append(record)
     score = fmean(record.score for record in records)
     where = (model, revision, task.name, str(content.get("dataset_revision", "")))
     date = float(content.get("date") or 0.0)
-    return TaskResult(*where, tuple(records), score, UNKNOWN, date, protocol=protocol, made_by="mteb")
+    return TaskResult(*where, tuple(records), score, NO_INTERVAL, date, protocol=protocol, made_by="mteb")
 
 
 def _protocol(task: Task, majors: set[str]) -> str:
@@ -282,11 +291,11 @@ def _unibench_result(row: _MeanScore, model: str, task: Task) -> TaskResult:
     size = task.rows.get(split, row.items)
     unlike = row.items and row.items != size
     record = Record(
-        model, "main", task.name, split, subset, task.languages, task.metric, row.score, UNKNOWN,
+        model, "main", task.name, split, subset, task.languages, task.metric, row.score, NO_INTERVAL,
         {task.metric: row.score}, "unibench", "unibench", counts={"items": row.items} if row.items else {},
         warnings=(f"scored on {row.items:,} items, where the row has {size:,}",) if unlike else (),
     )  # fmt: skip
-    return TaskResult(model, "main", task.name, "", (record,), row.score, UNKNOWN, 0.0, made_by="unibench")
+    return TaskResult(model, "main", task.name, "", (record,), row.score, NO_INTERVAL, 0.0, made_by="unibench")
 
 
 # ── all ──────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -16,16 +16,16 @@ from embark.models.encoder import Encoder
 from embark.results import Record, TaskResult
 from embark.results.table import Score
 from embark.run import causes
-from embark.run.causes import Case
-from embark.run.verdicts import Comparable, TaskCheck
-from embark.run.verification import Verification
 from embark.settings import Settings, load_settings
 from embark.stats.reproduction import Tolerance
 from embark.tasks import TASKS
 from embark.types import Array, ModelCard
+from embark.verification import Verification
+from embark.verification.causes import Case
+from embark.verification.verdicts import Comparable, TaskCheck
 from numbers_model import NumbersModel, number_task, seeded
 
-Scored = tuple[list[embark.Task], Settings]
+Scored = tuple[list[embark.types.Task], Settings]
 
 
 @pytest.fixture(scope="module")
@@ -232,7 +232,7 @@ def test_differences_on_probes_point_at_normalization() -> None:
 def rows_like(count: int, **properties: object) -> list[str]:
     """The names of the first rows whose modalities, evaluator, templates and instructions are these."""
 
-    def fits(row: embark.Task) -> bool:
+    def fits(row: embark.types.Task) -> bool:
         return (
             set(row.modalities) == properties["modalities"]
             and bool(row.instructions) == properties.get("instructed", False)

@@ -18,12 +18,12 @@ from typer.testing import CliRunner
 
 import embark
 from embark import published
-from embark.boards.exchange import export_mteb, import_results
 from embark.boards.leaderboards import leaderboard
 from embark.cli import app
+from embark.exchange.scores import export_mteb, import_results
+from embark.exchange.tools import is_mmeb, read_mmeb, read_mteb, read_unibench, write_mteb
 from embark.models import MODELS
 from embark.results import Results
-from embark.results.exchange import is_mmeb, read_mmeb, read_mteb, read_unibench, write_mteb
 from embark.settings import load_settings
 from embark.tasks import TASKS
 from embark.types import EmbarkError

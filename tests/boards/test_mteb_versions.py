@@ -16,18 +16,18 @@ from typer.testing import CliRunner
 import embark
 from embark import published
 from embark.boards.comparable_results import load_results
-from embark.boards.exchange import import_results
 from embark.boards.leaderboards import leaderboard
 from embark.boards.matrix import load_matrix
-from embark.boards.references import folder_references
+from embark.boards.mteb_versions import agrees, fault
 from embark.cli import app
 from embark.evaluators.retrieval import evaluate
-from embark.results import Record, Results, TaskResult
-from embark.results.exchange import UNKNOWN, read_mteb
-from embark.results.mteb_versions import agrees, fault
+from embark.exchange.scores import import_results
+from embark.exchange.tools import read_mteb
+from embark.results import NO_INTERVAL, Record, Results, TaskResult
 from embark.settings import load_settings
 from embark.tasks import TASKS
 from embark.types import EmbarkError, Qrels, Task
+from embark.verification.references import folder_references
 
 PEER = os.environ.get("EMBARK_PEER", sys.executable if find_spec("mteb") else None)
 SCRIPT = Path(__file__).with_name("mteb_skips_first.py")
@@ -158,10 +158,10 @@ def test_results_that_were_imported_before_are_known_by_their_version(elsewhere:
     for version in ("2.11.5", "2.12.22"):
         where = (f"org/by-{version}", "abc", SKIPS)
         record = Record(
-            *where, "test", "default", ("eng-Latn",), "hit_rate_at_1", 0.99, UNKNOWN, {}, f"mteb {version}", "mteb",
+            *where, "test", "default", ("eng-Latn",), "hit_rate_at_1", 0.99, NO_INTERVAL, {}, f"mteb {version}", "mteb",
             versions={"mteb": version},
         )  # fmt: skip
-        result = TaskResult(*where, "", (record,), 0.99, UNKNOWN, 0.0, protocol="mteb2", made_by="mteb")
+        result = TaskResult(*where, "", (record,), 0.99, NO_INTERVAL, 0.0, protocol="mteb2", made_by="mteb")
         results.write(result, None)
     versions, [note] = shown()
     assert versions == {"2.12.22"}
@@ -204,7 +204,7 @@ def test_matrices_recommendations_and_the_page_leave_marked_scores_out(tmp_path:
     assert f"left out, {note}" in matrix.notes
     advice = embark.recommend("image", tasks=MIXES)
     assert f"left out, {note}" in advice.notes
-    embark.export_site(tmp_path / "page", "MIEB(eng)")
+    embark.site.export(tmp_path / "page", "MIEB(eng)")
     [board] = (tmp_path / "page" / "data" / "board").iterdir()
     text = board.read_text()
     assert "leaves out the text of every item" in text

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from embark import published as papers
 from embark.boards.comparable_results import printed_scores
+from embark.boards.mteb_versions import fault_of
 from embark.catalogue import group_values, listed
+from embark.exchange.tools import read_results, tool_of
 from embark.models import MODELS
 from embark.results import Results, TaskResult
-from embark.results.exchange import is_mmeb, is_unibench, read_mmeb, read_mteb, read_unibench
-from embark.results.mteb_versions import fault_of
 from embark.types import EmbarkError, Task
 
 UNPUBLISHED = "is published"  # ends the reason where nothing is
@@ -66,13 +66,11 @@ def folder_references(
     """By task, the scores of a model in a folder of results, or why there are none to compare with."""
     if not folder.is_dir():
         raise EmbarkError(f"There is no folder {folder}.")
-    if is_mmeb(folder):
-        results = read_mmeb(folder, known, name, "main", protocol or "paper").results
-    elif is_unibench(folder) and not any(folder.rglob("*.json")):
-        results = read_unibench(folder, known).results
-    else:
+    tool = tool_of(folder)
+    results = read_results(tool, folder, known, name, "main", protocol or "paper").results
+    if tool == "mteb":  # mteb's tools read our files, too: they may lie in one folder
         roots = [root for root in (folder, folder / "results") if root.is_dir()]
-        results = [*(result for root in roots for result in Results(root).all()), *read_mteb(folder, known).results]
+        results = [*(result for root in roots for result in Results(root).all()), *results]
     of_model = [result for result in results if result.model == name and not isnan(result.score)]
     references: dict[str, Reference | str] = {}
     for row in rows:

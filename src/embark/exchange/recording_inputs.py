@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from embark.catalogue import check_name, counted
+from embark.exchange.ranked_lists import StagedUnlabeled, Unlabeled, ranking_of
 from embark.models import Loading
 from embark.models.encoder import Encoder, Reranker
 from embark.models.recorded import as_stored, input_key, input_of
@@ -25,7 +26,6 @@ from embark.redaction import Content
 from embark.results import Results
 from embark.results.task_rows import known_tasks
 from embark.run.models import load_model
-from embark.run.ranked_lists import StagedUnlabeled, Unlabeled, ranking_of
 from embark.run.stages import DEPTH, Stages, caption_inputs, prompt_text, prompts, rewrite_inputs
 from embark.settings import Settings, load_settings
 from embark.tasks import Tasks, choose_tasks

@@ -14,8 +14,8 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from embark import http
-from embark.boards.card_section import results_of
 from embark.catalogue import check_name, counted, listed
+from embark.exchange.card_section import results_of
 from embark.outgoing import parquet_bytes
 from embark.paths import Refused, read_file
 from embark.redaction import Private, redacted, this_machine

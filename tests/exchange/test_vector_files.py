@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 
 import embark
 from embark.cli import app
+from embark.exchange import vector_files
 from embark.items import digest, text
-from embark.run import vector_files
 from embark.run.stored_vectors import NotStored
 from embark.types import EmbarkError
 
@@ -27,7 +27,7 @@ TASK = "PocketClockReading"
 
 
 @pytest.fixture
-def run() -> embark.Run:
+def run() -> embark.types.Run:
     return embark.evaluate(MODEL, TASK, show_progress=False)
 
 
@@ -38,10 +38,10 @@ def said(*words: str | Path) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".npy"])
-def test_exported_vectors_are_scored_without_a_model(ending: str, run: embark.Run, tmp_path: Path) -> None:
+def test_exported_vectors_are_scored_without_a_model(ending: str, run: embark.types.Run, tmp_path: Path) -> None:
     file = tmp_path / f"clocks{ending}"
-    written = embark.export_vectors(MODEL, TASK, file)
-    again = embark.import_vectors(file, TASK)
+    written = embark.exchange.export_vectors(MODEL, TASK, file)
+    again = embark.exchange.import_vectors(file, TASK)
     [before], [after] = run.results, again.results
     assert (after.score, after.interval) == (before.score, before.interval)
     assert after.model == "imported/clocks"
@@ -52,8 +52,8 @@ def test_exported_vectors_are_scored_without_a_model(ending: str, run: embark.Ru
     assert sum(written.sides.values()) == len(pq.read_table(file)) if ending == ".parquet" else len(np.load(file))
 
 
-def test_a_file_tells_whose_vectors_it_has(run: embark.Run, tmp_path: Path) -> None:
-    embark.export_vectors(MODEL, TASK, tmp_path / "clocks.parquet")
+def test_a_file_tells_whose_vectors_it_has(run: embark.types.Run, tmp_path: Path) -> None:
+    embark.exchange.export_vectors(MODEL, TASK, tmp_path / "clocks.parquet")
     table = pq.read_table(tmp_path / "clocks.parquet")
     assert table.column_names == ["split", "subset", "side", "id", "content", "vector"]
     assert {*table["side"].to_pylist()} == {"query", "document"}
@@ -61,43 +61,43 @@ def test_a_file_tells_whose_vectors_it_has(run: embark.Run, tmp_path: Path) -> N
     content = dict(zip(table["id"].to_pylist(), table["content"].to_pylist(), strict=True))
     assert digest(text("nine o’clock").parts).hex() in content.values()
     with pytest.raises(NotStored, match="Embed them"):
-        embark.export_vectors(MODEL, "PocketNameSTS", tmp_path / "sts.npy")
+        embark.exchange.export_vectors(MODEL, "PocketNameSTS", tmp_path / "sts.npy")
     with pytest.raises(EmbarkError, match=r"format of vectors named '.csv'"):
-        embark.export_vectors(MODEL, TASK, tmp_path / "clocks.csv")
+        embark.exchange.export_vectors(MODEL, TASK, tmp_path / "clocks.csv")
 
 
-def test_ids_come_in_many_forms(run: embark.Run, tmp_path: Path) -> None:
-    embark.export_vectors(MODEL, TASK, tmp_path / "v.npy")
+def test_ids_come_in_many_forms(run: embark.types.Run, tmp_path: Path) -> None:
+    embark.exchange.export_vectors(MODEL, TASK, tmp_path / "v.npy")
     matrix = np.load(tmp_path / "v.npy")
     rows = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text(encoding="utf-8").splitlines()]
     columns = {name: [row[name] for row in rows] for name in ("side", "id")}
     score = run.results[0].score
-    assert embark.import_vectors(matrix, TASK, ids=columns, name="me/array").results[0].score == score
+    assert embark.exchange.import_vectors(matrix, TASK, ids=columns, name="me/array").results[0].score == score
     with (tmp_path / "ids.csv").open("w", newline="", encoding="utf-8") as out:
         csv.writer(out).writerows([("side", "id"), *zip(columns["side"], columns["id"], strict=True)])
-    assert embark.import_vectors(tmp_path / "v.npy", TASK, ids=tmp_path / "ids.csv").results[0].score == score
+    assert embark.exchange.import_vectors(tmp_path / "v.npy", TASK, ids=tmp_path / "ids.csv").results[0].score == score
     lists = pa.table(columns | {"embedding": list(matrix.astype(np.float64))})  # lists of any length, doubles
     pq.write_table(lists, tmp_path / "lists.parquet")
     order = np.random.default_rng(0).permutation(len(matrix))
     pq.write_table(lists.take(order), tmp_path / "shuffled.parquet")
     for name in ("lists", "shuffled"):
-        assert embark.import_vectors(tmp_path / f"{name}.parquet", TASK).results[0].score == score
+        assert embark.exchange.import_vectors(tmp_path / f"{name}.parquet", TASK).results[0].score == score
     more = np.vstack([matrix, matrix[:2]])
     extra = {"side": [*columns["side"], "query", "query"], "id": [*columns["id"], "x", "y"]}
-    assert embark.import_vectors(more, TASK, ids=extra, name="me/more").notes == (
+    assert embark.exchange.import_vectors(more, TASK, ids=extra, name="me/more").notes == (
         "2 vectors of the file belong to no item that the task scores",
     )
 
 
-def test_what_does_not_fit_is_named(run: embark.Run, tmp_path: Path) -> None:
-    embark.export_vectors(MODEL, TASK, tmp_path / "v.npy")
+def test_what_does_not_fit_is_named(run: embark.types.Run, tmp_path: Path) -> None:
+    embark.exchange.export_vectors(MODEL, TASK, tmp_path / "v.npy")
     matrix = np.load(tmp_path / "v.npy")
     rows = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text(encoding="utf-8").splitlines()]
     columns = {name: [row[name] for row in rows] for name in rows[0]}
 
     def refused(why: str, matrix: Any = matrix, ids: Any = columns, **options: Any) -> None:
         with pytest.raises(EmbarkError, match=why):
-            embark.import_vectors(matrix, TASK, ids=ids, name="me/array", **options)
+            embark.exchange.import_vectors(matrix, TASK, ids=ids, name="me/array", **options)
 
     fewer = {name: values[1:] for name, values in columns.items()}
     refused(f"1 of the .* items of {TASK} .* have no vector in the file; the first is '{columns['id'][0]}'",
@@ -116,7 +116,7 @@ def test_what_does_not_fit_is_named(run: embark.Run, tmp_path: Path) -> None:
     np.save(tmp_path / "pickled.npy", np.array([{}]), allow_pickle=True)
     refused("no matrix that can be read", tmp_path / "pickled.npy")
     with pytest.raises(EmbarkError, match="The vectors need a name"):
-        embark.import_vectors(matrix, TASK, ids=columns)
+        embark.exchange.import_vectors(matrix, TASK, ids=columns)
     pq.write_table(pa.table({"id": ["a"]}), tmp_path / "bare.parquet")
     refused("has no column vector", tmp_path / "bare.parquet", None)
 
@@ -124,7 +124,7 @@ def test_what_does_not_fit_is_named(run: embark.Run, tmp_path: Path) -> None:
 BOMB = """
 import resource, sys
 from pathlib import Path
-from embark.run import vector_files
+from embark.exchange import vector_files
 from embark.types import EmbarkError
 
 def peak():
@@ -197,7 +197,7 @@ def test_vectors_that_are_missing_or_of_several_lengths_are_refused(rows: Any, k
     table = pa.table({"id": ["a", "b"], "vector": pa.array(rows, kind)})
     pq.write_table(table, tmp_path / "x.parquet", row_group_size=1)
     with pytest.raises(EmbarkError, match="missing in some rows, or not of one length"):
-        embark.import_vectors(tmp_path / "x.parquet", TASK)
+        embark.exchange.import_vectors(tmp_path / "x.parquet", TASK)
 
 
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float16(), pa.int8()])
@@ -212,10 +212,10 @@ def test_numbers_of_all_kinds_become_floats(kind: Any, tmp_path: Path) -> None:
 
 def test_equal_ids_on_two_sides_need_a_column() -> None:
     with pytest.raises(EmbarkError, match="add a column side"):
-        embark.import_vectors(np.eye(4), "PocketNameToImage", ids=["1F600", "b", "c", "d"], name="me/array")
+        embark.exchange.import_vectors(np.eye(4), "PocketNameToImage", ids=["1F600", "b", "c", "d"], name="me/array")
 
 
-def test_commands_export_and_import_vectors(run: embark.Run, tmp_path: Path) -> None:
+def test_commands_export_and_import_vectors(run: embark.types.Run, tmp_path: Path) -> None:
     file = tmp_path / "clocks.parquet"
     assert f"of dimension 256 to {file} (" in said("export", "-m", MODEL, "-t", TASK, file)[0]
     out, notes = said("import", file, "-t", TASK, "--as", "me/mine", "--format", "json")
@@ -223,27 +223,27 @@ def test_commands_export_and_import_vectors(run: embark.Run, tmp_path: Path) -> 
     assert "kept as me/mine, revision sha256-" in notes
 
 
-def test_vectors_that_no_model_may_return_are_refused_by_name(run: embark.Run, tmp_path: Path) -> None:
-    embark.export_vectors(MODEL, TASK, tmp_path / "v.parquet")
+def test_vectors_that_no_model_may_return_are_refused_by_name(run: embark.types.Run, tmp_path: Path) -> None:
+    embark.exchange.export_vectors(MODEL, TASK, tmp_path / "v.parquet")
     table = pq.read_table(tmp_path / "v.parquet")
     first = table["id"][0].as_py()
     vectors = np.array(table["vector"].to_pylist())
     for value, problem in ((0.0, "zero"), (1e300, "not finite")):  # the second overflows in float32
         vectors[0] = value
         with pytest.raises(EmbarkError, match=rf"1 vector \(query\) is {problem}: {first}"):
-            embark.import_vectors(vectors, TASK, ids=table.drop_columns("vector").to_pydict(), name="me/wrong")
+            embark.exchange.import_vectors(vectors, TASK, ids=table.drop_columns("vector").to_pydict(), name="me/wrong")
     pq.write_table(table.slice(0, 0), tmp_path / "empty.parquet")
     with pytest.raises(EmbarkError, match="a matrix of numbers, a row for each item"):
-        embark.import_vectors(tmp_path / "empty.parquet", TASK)
+        embark.exchange.import_vectors(tmp_path / "empty.parquet", TASK)
     pq.write_table(pa.concat_tables([table, table.slice(0, 2)]), tmp_path / "twice.parquet")
-    assert embark.import_vectors(tmp_path / "twice.parquet", TASK).notes == ()  # equal rows are one
+    assert embark.exchange.import_vectors(tmp_path / "twice.parquet", TASK).notes == ()  # equal rows are one
 
 
-def test_imported_vectors_take_no_built_in_name(run: embark.Run, tmp_path: Path) -> None:
-    embark.export_vectors(MODEL, TASK, tmp_path / "v.parquet")
+def test_imported_vectors_take_no_built_in_name(run: embark.types.Run, tmp_path: Path) -> None:
+    embark.exchange.export_vectors(MODEL, TASK, tmp_path / "v.parquet")
     with pytest.raises(EmbarkError, match="A built-in model is named embark/random, too"):
-        embark.import_vectors(tmp_path / "v.parquet", TASK, name=MODEL)
+        embark.exchange.import_vectors(tmp_path / "v.parquet", TASK, name=MODEL)
     with pytest.raises(EmbarkError, match="need a name"):
-        embark.import_vectors(tmp_path / "v.parquet", TASK, name="")
-    embark.import_vectors(tmp_path / "v.parquet", TASK)
+        embark.exchange.import_vectors(tmp_path / "v.parquet", TASK, name="")
+    embark.exchange.import_vectors(tmp_path / "v.parquet", TASK)
     assert embark.show("imported/v")["from"].startswith("vectors in a file, revision sha256-")
