@@ -15,6 +15,7 @@ from embark.engine.rates import MEASURED
 from embark.evaluators import EVALUATORS
 from embark.models import LOADERS, short_count
 from embark.models.providers import PROVIDERS
+from embark.public import NOUNS, TOP
 from embark.readers import READERS
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -75,11 +76,12 @@ def test_the_walk_through_the_api_runs(shown: None, capsys: pytest.CaptureFixtur
 
 def test_the_walk_names_every_function() -> None:
     text = (DOCS / "python.md").read_text(encoding="utf-8")
-    functions = [name for name in embark.__all__ if callable(getattr(embark, name)) and name.islower()]
-    elsewhere = {"rank", "reranker", "generator", "get_model", "get_reranker", "get_generator", "get_benchmarks"}
-    elsewhere |= {name for name in functions if name.startswith("from_")} | {"load_tasks"}  # models.md, data.md
-    elsewhere |= {"card", "push"}  # training.md
-    elsewhere |= {"diagnose_ark", "export_inputs"}  # diagnose-ark.md
+    names = [*TOP, *(f"{noun}.{name}" for noun, members in NOUNS.items() for name in members)]
+    functions = [name for name in names if name.rpartition(".")[2].islower()]
+    elsewhere = {"load_tasks", "get_model", "get_benchmarks", "exchange.rank", "analyze.run", "plugins.allow"}
+    elsewhere |= {name for name in functions if name.startswith("models.")}  # models.md, data.md, plugins.md
+    elsewhere |= {"analyze.diagnose_ark", "exchange.export_inputs"}  # diagnose-ark.md
+    elsewhere |= {f"published.{name}" for name in NOUNS["published"]} - {"published.check"}  # published.md
     assert [name for name in functions if f"embark.{name}" not in text and name not in elsewhere] == []
 
 

@@ -19,7 +19,7 @@ STUDY = re.findall(r"^```py\n(.*?)```", (DOCS / "analysis.md").read_text(encodin
 
 
 LOADER = "__import__('embark.seams').seams.Loader"
-PLUGIN = "from embark import ModelCard; from embark.plugins import Plugin; plugin = Plugin"
+PLUGIN = "from embark.types import ModelCard; from embark.plugins import Plugin; plugin = Plugin"
 
 
 def installed(folder: Path, name: str, code: str) -> Path:

@@ -69,7 +69,7 @@ def _reference() -> str:
     for block in doc.split("\n\n"):
         title, *rest = block.split("\n")
         if rest and all(line.startswith("    ") for line in rest):
-            listed = [match[1] for line in rest if (match := re.match(r" {4}(\w+) {2,}\S", line))]
-            names = listed or re.findall(r"\w+", " ".join(rest))
+            listed = [match[1] for line in rest if (match := re.match(r" {4}([\w.]+) {2,}\S", line))]
+            names = listed or [f"types.{name}" for name in re.findall(r"\w+", " ".join(rest))]
             lines += [f"## {title}", "", *(f"::: embark.{name}\n" for name in names)]
     return "\n".join(lines)

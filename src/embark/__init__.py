@@ -43,24 +43,12 @@ Settings
     Stages           models that work before and after a retriever
     EmbarkError      a mistake that you can mend; its message says how
 
-The rest is by noun
-    analyze          analyses of scores and of stored vectors
-    exchange         results, vectors, rankings and questions from and for other tools; model cards; the hub
-    models           re-rankers, generators, and models of other libraries
-    plugins          packages that add rows and values of the seams
-    published        the papers' tables
-    seams            the classes of readers, evaluators, loaders, rules and studies
-    site             the page: leaderboards, comparisons, items and runs
-    store            the stored vectors
-    tasks            tasks checked, written and made
-    types            the classes of tasks, items and cards, and of what functions return
-
-analyze
+embark.analyze: analyses of scores and of stored vectors
     analyze.run            a study by name; each study is also a function: analyze.correlate, analyze.geometry…
     analyze.diagnose_ark   why a model fails on ARK: both axes, and what captions, rewriting and re-ranking gain
     analyze.diagnose_omni  why a model finds, or does not find, the modality that it is told to find
 
-exchange
+embark.exchange: results, vectors, rankings and questions from and for other tools; model cards; the hub
     exchange.import_results  scores that mteb, MMEB's or UniBench's code made
     exchange.export_mteb     results as mteb reads them
     exchange.export_vectors  the stored vectors of a task as Parquet or .npy
@@ -70,7 +58,7 @@ exchange
     exchange.card            a model's scores for its model card
     exchange.push            results to a repository of the hub
 
-models
+embark.models: re-rankers, generators, and models of other libraries
     models.get_reranker                a re-ranker by name, folder or card
     models.get_generator               a captioner or rewriter, likewise
     models.reranker                    a function as a re-ranker
@@ -81,11 +69,11 @@ models
     models.from_open_clip              an open_clip model
     models.from_mteb                   an mteb encoder as a model
 
-plugins
+embark.plugins: packages that add rows and values of the seams
     plugins.allow   plug-ins that may run in this process
     plugins.Plugin  what a package adds
 
-published
+embark.published: the papers' tables
     published.tables    each table with its paper, address and license
     published.overview  the same, with its number of cells
     published.cells     the cells of a table
@@ -95,27 +83,33 @@ published
     published.mark      the errata of a score
     published.check     every published aggregate computed again from its parts
 
-seams
-    seams.reference  what readers, evaluators, loaders, rules and studies declare, as tables
-    Reader, Files, Evaluator, Loader, Rule, Subtotal, Study
+embark.seams: the classes of readers, evaluators, loaders, rules and studies
+    seams.reference  what all of these declare, as tables
+    seams.Reader     source rows → items and truth
+    seams.Files      the files that a reader reads
+    seams.Evaluator  vectors and truth → scores
+    seams.Loader     a card → a model
+    seams.Rule       scores of tasks → a benchmark's table
+    seams.Subtotal   one more total of a rule
+    seams.Study      scores or vectors → an analysis
 
-site
+embark.site: the page: leaderboards, comparisons, items and runs
     site.export       the page as files that open from disk
     site.serve        the page, served on this machine; it follows runs
     site.save_report  what doctor, verify, an analysis or a diagnosis returned, kept for the page
 
-store
+embark.store: the stored vectors
     store.size    whose vectors are stored, how many, how large
     store.check   every byte verified, damage listed
     store.repair  damaged vectors removed, sound ones kept
     store.clean   what nobody reads deleted
 
-tasks
+embark.tasks: tasks checked, written and made
     tasks.check       the rows of tasks against what the hub has
     tasks.to_toml     a task as a table of a TOML file
     tasks.build_omni  a set like OmniSET of your pictures and captions: as text, image, film and speech
 
-types
+embark.types: the classes of tasks, items and cards, and of what functions return
     Analysis, ArkDiagnosis, CardSection, CheckReport, Comparison, CostReport, Diagnosis, Examination, Facts,
     FetchReport, Flips, Imported, Leaderboard, Matrix, Measurement, OmniDiagnosis, OmniSet, PageServer, PlanReport,
     PublishedCheck, Ranking, Recommendation, Record, RecordingInputs, Reference, Report, ResultSet, Run, Score, Site,

@@ -21,7 +21,7 @@ from embark import published
 from embark.boards.leaderboards import leaderboard
 from embark.cli import app
 from embark.exchange.scores import export_mteb, import_results
-from embark.exchange.tools import is_mmeb, read_mmeb, read_mteb, read_unibench, write_mteb
+from embark.exchange.tools import read_mmeb, read_mteb, read_unibench, tool_of, write_mteb
 from embark.models import MODELS
 from embark.results import Results
 from embark.settings import load_settings
@@ -200,7 +200,7 @@ def score_files(folder: Path) -> Path:
 
 
 def test_mmebs_score_files_by_the_rows_own_measure(tmp_path: Path) -> None:
-    assert is_mmeb(score_files(tmp_path))
+    assert tool_of(score_files(tmp_path)) == "mmeb"
     read = read_mmeb(tmp_path, TASKS, "org/model", "main", "mmeb-v2.1")
     found = {result.task: result for result in read.results}
     assert {name: (r.metric, r.score) for name, r in found.items()} == {

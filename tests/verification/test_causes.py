@@ -15,12 +15,11 @@ import embark
 from embark.models.encoder import Encoder
 from embark.results import Record, TaskResult
 from embark.results.table import Score
-from embark.run import causes
 from embark.settings import Settings, load_settings
 from embark.stats.reproduction import Tolerance
 from embark.tasks import TASKS
 from embark.types import Array, ModelCard
-from embark.verification import Verification
+from embark.verification import Verification, causes
 from embark.verification.causes import Case
 from embark.verification.verdicts import Comparable, TaskCheck
 from numbers_model import NumbersModel, number_task, seeded

@@ -15,12 +15,11 @@ import pytest
 from typer.testing import CliRunner
 
 import embark
-from embark import published
+from embark import published, verification
 from embark.catalogue import group_values
 from embark.cli import app
 from embark.models import MODELS
 from embark.results import Results
-from embark.run import verification
 from embark.settings import Settings, load_settings
 from embark.tasks import TASKS, get_benchmark
 from embark.types import Array, EmbarkError
