@@ -60,10 +60,10 @@ def from_json(content: Mapping[str, Any]) -> ClaimedTask:
 def known_tasks(results: Iterable[TaskResult], home: Path) -> Catalogue[Task]:
     """The built-in tasks, the own ones of embark.toml, and those that these results carry: the newest row of each.
 
-    A row that this home has run (`named_task`) is the home's own. Rows that only results state are `ClaimedTask`s, whose
-    data nothing opens; they count where the home has run no task of that name. Where an own task was scored under
-    several protocols, the paper's has the row, and the others are its variants. Rows of samples are none of them: no
-    board has scores on a sample.
+    A row that this home has run (`named_task`) is the home's own. Rows that only results state are `ClaimedTask`s,
+    whose data nothing opens; they count where the home has run no task of that name. Where an own task was scored
+    under several protocols, the paper's has the row, and the others are its variants. Rows of samples are none of them:
+    no board has scores on a sample.
     """
     stated = []
     for result in results:
