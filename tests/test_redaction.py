@@ -55,6 +55,7 @@ PRIVATE = Private(
         ("[fd12:3456::1]:29500 and fe80::1%eth0, fd00::", "a private address and a private address, a private address"),
         ("node 10.0.0.5 and 192.168.1.4:8080", "node a private address and a private address:8080"),
         ("/tmp/torchinductor_jdoe77", "torchinductor_user"),
+        (f"file://{HOME}/Client X/a.csv, FILE:///C:/Users/bob/b.csv, file:/srv/c.csv", "a.csv, b.csv, c.csv"),
         (r"\\?\D:\Client X\a.csv and \\?\UNC\server\share\z.csv", "a.csv and z.csv"),
         ("%2Fsrv%2Fclient%2Fa.csv and file%3A%2F%2F%2Fhome%2Fbob%2Fb.csv", "a.csv and b.csv"),
         ("https://a.org/x?to=%2Fsrv%2Fclient%2Fa.csv&at=/mnt/client/b.csv", "https://a.org/x?to=a.csv&at=b.csv"),

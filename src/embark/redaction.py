@@ -26,7 +26,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from embark.settings import Settings
-from embark.types import EmbarkError
+from embark.types import EmbarkError, Task
 
 SECRET = "…"
 ADDRESS = "a private address"
@@ -65,6 +65,7 @@ PATHS = re.compile(
     rf"|(?<![\w\\])\\\\+[\w.$?-]+\\+(?:{STEP}\\+)*{WORD}|(?<![\w:/\\])//[\w.$-]+/(?:{STEP}/)*{WORD}"  # shares
     rf"|(?<![\w/.+~\]}}*%\\-])(?<!base64,)(?!/\w+/\d+\b(?![/.\w-]))(?:~\w*|[.]{{1,2}}|/{FIRST})/(?:{STEP}/)*(?:{WORD})?"
 )
+FILE = re.compile(r"(?<![\w+.-])file:(?:/{2,3}(?=[A-Z]:[/\\])|(?://)?(?=/))", re.IGNORECASE)  # before an absolute path
 ENCODED = re.compile(r"(?<![\w%])(?:[A-Za-z]+%3A)?%(?:2F|5C)(?:[\w.~+-]|%[0-9A-F]{2})+", re.IGNORECASE)  # in addresses
 URLS = re.compile(r"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s'\"`<>|“”‘’«»…]+")
 HOSTS = re.compile(
@@ -199,11 +200,18 @@ def is_local_path(source: str) -> bool:
     return bool(source) and (PATHS.fullmatch(source) is not None or Path(source).expanduser().is_absolute())
 
 
+def public_row(task: Task) -> Task:
+    """The row as others may see it: a folder of some machine is called by its last name."""
+    id = task.source.id
+    source = dataclasses.replace(task.source, id=last_name(id) if is_local_path(id) else id)
+    return dataclasses.replace(task, source=source)
+
+
 @lru_cache(maxsize=20_000)  # names of models and tasks come again and again
 def _words(text: str, private: Private) -> str:
     text = private.keys.sub(SECRET, text)
     if QUICK.search(text):
-        text = ENCODED.sub(lambda match: _decoded(match[0], lambda path: _words(path, private)), text)
+        text = ENCODED.sub(lambda match: _decoded(match[0], lambda path: _words(path, private)), FILE.sub("", text))
         pieces: list[str] = []
         end = 0
         for url in URLS.finditer(text):
