@@ -459,6 +459,7 @@ CARDS = {
     "unknown": "---\nlicense: unknown\n---\n",
     "other": "---\nlicense: other\nlicense_name: mine\n---\n",
     "one of two": "---\nlicense: [mit, cc-by-nc-4.0]\n---\n",
+    "restricted in words": "---\nlicense: mit (research only)\n---\n",
     "a restricted use": "---\nlicense: openrail\n---\n",
     "no license": "# Pages\n\nlicense: mit\n",
     "gated": FREE,
