@@ -70,10 +70,10 @@ def known_tasks(results: Iterable[TaskResult], home: Path) -> Catalogue[Task]:
         if result.row is not None and result.row.limit is None and result.task not in TASKS:
             named = named_task(result.row, home)
             stated.append((named is not None, result.date, result.protocol, named or result.row))
-    run_here = {row.name for named, _, _, row in stated if named}
+    run_here = {row.name for is_own, _, _, row in stated if is_own}
     own: dict[str, dict[str, Task]] = {}
-    for named, _, protocol, row in sorted(stated, key=lambda row: row[1]):
-        if named or row.name not in run_here:  # a claimed row is no variant of the home's own
+    for is_own, _, protocol, row in sorted(stated, key=lambda row: row[1]):
+        if is_own or row.name not in run_here:  # a claimed row is no variant of the home's own
             rows = own.setdefault(row.name, {})
             rows.pop(protocol, None)  # the newest comes last
             rows[protocol] = row
