@@ -31,9 +31,7 @@ from peak_memory import PEAK, linux
 Pictures = Callable[..., Path]
 MEGABYTE = 1 << 20
 
-DECODE = (
-    PEAK
-    + """
+DECODE = f"""{PEAK}
 import sys
 from pathlib import Path
 import av, soundfile, soxr
@@ -49,7 +47,6 @@ except decoding.UnreadableMedia as error:
     print("refused:", error, end=" ")
 print(peak() - before)
 """
-)
 
 
 def decoded(kind: str, frames: int, *paths: Path, **variables: str) -> tuple[str, int]:

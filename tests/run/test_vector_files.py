@@ -122,9 +122,7 @@ def test_what_does_not_fit_is_named(run: embark.Run, tmp_path: Path) -> None:
     refused("has no column vector", tmp_path / "bare.parquet", None)
 
 
-BOMB = (
-    PEAK
-    + """
+BOMB = f"""{PEAK}
 import sys
 from pathlib import Path
 from embark.run import vector_files
@@ -137,7 +135,6 @@ except EmbarkError as error:
     print(error, end=" ")
 print(peak() - before)
 """
-)
 
 
 def read_by_a_process(file: Path, ids: str = "") -> tuple[str, int]:

@@ -270,14 +270,14 @@ class Execution:
         if work.alone and seconds > limit:
             self._leave_out(work, stage, f"{STALLED} {limit:g} s")
             return
-        next = next_try(work.alone, work.lost, WHOLE, WHOLE + TRIES)
-        if next == "singly":
+        attempt = next_try(work.alone, work.lost, WHOLE, WHOLE + TRIES)
+        if attempt == "singly":
             self._works.discard(work)
             self._retry(len(work.job.keys))
             for row in range(len(work.job.keys)):
                 job = work.job.of_row(row)
                 self._add(_Work(job, pickle.dumps(job, 5), alone=True, lost=work.lost, silences=work.silences))
-        elif next == "none":
+        elif attempt == "none":
             self._leave_out(work, stage)
         else:
             self._again(work)
