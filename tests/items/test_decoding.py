@@ -20,8 +20,7 @@ from PIL import Image, ImageSequence
 
 from embark.items import decoding, emoji, wav
 from embark.types import Media, Text
-
-linux = pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell or limit a process's memory so")
+from peak_memory import PEAK, linux
 
 
 def encoded(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
@@ -333,11 +332,10 @@ def test_a_long_film_takes_no_more_memory_than_its_wanted_frames(kind: str, tmp_
     shown = [Image.new("L", (640, 480), at) for at in range(200)]  # 250 MB as colours
     data = film(shown, "mp4", "mpeg4") if kind == "film" else animation(shown, "GIF")
     (tmp_path / "film").write_bytes(data)
-    code = """
-import re, sys
+    code = f"""{PEAK}
+import sys
 from embark.items import decoding
 data = open(sys.argv[1], "rb").read()
-peak = lambda: int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1]) // 1024
 before = peak()
 assert len(decoding.open_video([data], 8)) == 8
 print(peak() - before)

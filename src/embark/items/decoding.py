@@ -22,6 +22,7 @@ Size: TypeAlias = tuple[int, int]  # width, height
 Frames: TypeAlias = Iterator[tuple[Size, Callable[[], Image.Image]]]  # decoded; calling one makes it an image
 SLICE_THREADS = 2  # of a film's decoder
 PIXEL = 4  # bytes of an image's pixel in memory
+COPIES = {"JPEG2000": 16, "WEBP": 12, "AVIF": 8}  # bytes of a pixel beside these, in the decoders that take many
 DECODER = 12  # bytes of a film's pixel for its decoder: frames that others refer to, and one on its way to an image
 SAMPLE = 4  # bytes of a sound's sample
 SOUND_BLOCK = 1 << 22  # samples of a sound that are read at a time, over all channels
@@ -141,7 +142,10 @@ def open_image(data: bytes | memoryview, budget: Budget | None = None) -> Image.
     # Without `draft`: a JPEG decoded at a smaller scale is faster, but has other pixels.
     image: Image.Image = Image.open(io.BytesIO(data))
     if budget:
-        budget.take(PIXEL * image.width * image.height, f"an image of {image.width} x {image.height} pixels")
+        pixels = image.width * image.height
+        what = f"an image of {image.width} x {image.height} pixels"
+        budget.check((PIXEL + COPIES.get(image.format or "", 0)) * pixels, what)
+        budget.take(PIXEL * pixels, what)
     image.load()
     if image.mode in ("RGB", "RGBA"):
         return image
