@@ -368,3 +368,11 @@ def test_parts_decode_in_their_order() -> None:
     image, text = decoding.decode([art, Text("grinning face")], 8, 16_000)
     assert (image.kind, image.value.mode, image.value.size) == ("image", "RGBA", (64, 64))
     assert (text.kind, text.value) == ("text", "grinning face")
+
+
+@pytest.mark.parametrize("format", ["EPS", "ICNS", "PCX"])
+def test_formats_that_pillow_hands_on_or_cannot_measure_are_unreadable(format: str) -> None:
+    data = io.BytesIO()
+    Image.new("RGB", (32, 32), "red").save(data, format)
+    with pytest.raises(decoding.UnreadableMedia, match="cannot identify"):
+        decoding.decode([Media("image", (data.getvalue(),))], 1, 16_000)

@@ -140,7 +140,7 @@ def open_image(data: bytes | memoryview, budget: Budget | None = None) -> Image.
     Models that take no transparency see it `on_white`.
     """
     # Without `draft`: a JPEG decoded at a smaller scale is faster, but has other pixels.
-    image: Image.Image = Image.open(io.BytesIO(data))
+    image: Image.Image = limits.open_picture(data)
     if budget:
         pixels = image.width * image.height
         what = f"an image of {image.width} x {image.height} pixels"
@@ -180,7 +180,7 @@ def open_video(chunks: Sequence[bytes], frames: int, budget: Budget | None = Non
         return [open_image(chunks[position], budget) for position in evenly(len(chunks), frames)]
     data = chunks[0]
     try:
-        stated_length = getattr(Image.open(io.BytesIO(data)), "n_frames", 1)
+        stated_length = getattr(limits.open_picture(data), "n_frames", 1)
     except UnidentifiedImageError:
         return _sample(data, _video_frames, _packet_count(data), frames, budget)
     return _sample(data, _animation_frames, stated_length, frames, budget)
@@ -222,7 +222,7 @@ def _sample(
 
 
 def _animation_frames(data: bytes, check: Callable[[Size], None]) -> Frames:
-    animation = Image.open(io.BytesIO(data))
+    animation = limits.open_picture(data)
     check(animation.size)
     for frame in ImageSequence.Iterator(animation):
         frame.load()

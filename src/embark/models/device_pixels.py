@@ -149,7 +149,7 @@ def open_picture(data: bytes | memoryview) -> Any:
     import torch
     from PIL import Image
 
-    return torch.from_numpy(np.array(Image.open(io.BytesIO(data)).convert("RGB"))).permute(2, 0, 1)
+    return torch.from_numpy(np.array(Image.open(io.BytesIO(data), formats=("JPEG",)).convert("RGB"))).permute(2, 0, 1)
 
 
 def upright(pictures: Sequence[Any], jpegs: Sequence[Encoded]) -> list[Any]:
