@@ -141,7 +141,7 @@ def test_the_values_of_options_are_told_in_words() -> None:
 
 def test_a_function_by_name_is_checked_when_it_is_imported() -> None:
     study = Study("spread", "How far.", "embark.analyze:no_such_study", "scores")
-    with pytest.raises(EmbarkError, match=r"'spread' cannot import embark\.studies\.analyze:no_such_study: module"):
+    with pytest.raises(EmbarkError, match=r"'spread' cannot import embark\.analyze:no_such_study: module"):
         _ = study.function
     study = Study("spread", "How far.", f"{required.__module__}:required", "scores")
     with pytest.raises(EmbarkError, match="the argument 'top' has no default"):
@@ -157,7 +157,7 @@ def test_a_study_runs_by_its_name() -> None:
         analyze.run("pareto", "ARK", against="sizes")
     with pytest.raises(AttributeError, match=r"module 'embark.analyze' has no attribute 'paretto'"):
         _ = analyze.paretto  # type: ignore[attr-defined]
-    assert {"run", *STUDIES} == set(dir(embark.analyze))
+    assert {"run", "diagnose_ark", "diagnose_omni", *STUDIES} == set(dir(embark.analyze))
 
 
 @pytest.mark.parametrize(
