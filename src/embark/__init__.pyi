@@ -40,8 +40,6 @@ from embark.own.tasks_file import load_tasks as load_tasks
 from embark.own.tasks_file import to_toml as to_toml
 from embark.results import Record as Record
 from embark.results import TaskResult as TaskResult
-from embark.results.table import Score as Score
-from embark.results.table import Table as Table
 from embark.run import Run as Run
 from embark.run import evaluate as evaluate
 from embark.run.build_omni import OmniSet as OmniSet
@@ -94,6 +92,8 @@ from embark.studies.recommend import Recommendation as Recommendation
 from embark.studies.recommend import recommend as recommend
 from embark.studies.report import Report as Report
 from embark.studies.report import report as report
+from embark.tables import Score as Score
+from embark.tables import Table as Table
 from embark.tasks import get_benchmark as get_benchmark
 from embark.tasks import get_benchmarks as get_benchmarks
 from embark.types import Benchmark as Benchmark

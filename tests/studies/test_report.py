@@ -23,7 +23,6 @@ from embark.catalogue import UnknownName
 from embark.cli import app
 from embark.redaction import redacted_value, this_machine
 from embark.results import Results
-from embark.results.table import Row, Score, Table, longtable, shown
 from embark.stats.compare import compare_results
 from embark.studies.document import (
     DOCUMENT_PARTS,
@@ -36,6 +35,7 @@ from embark.studies.document import (
     Section,
 )
 from embark.studies.report_comparisons import difference_figures
+from embark.tables import Row, Score, Table, longtable, shown
 from embark.types import Benchmark, EmbarkError
 from folders import two_tasks
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from embark.boards.leaderboards import Entry, Leaderboard
 from embark.boards.rules import summarize
-from embark.results.table import Score, comparable
 from embark.site.scripts import Points, points
 from embark.stats.means import names
+from embark.tables import Score, comparable
 
 
 def board_data(name: str, board: Leaderboard) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from embark.catalogue import check_name
 from embark.escape import markdown
 from embark.outgoing import write_text
 from embark.redaction import Content, redacted, this_machine
-from embark.results.drawing import FORMATS
-from embark.results.table import Noted, Table
 from embark.studies.analysis import Analysis
+from embark.tables import Noted, Table
+from embark.tables.drawing import FORMATS
 from embark.types import EmbarkError
 
 REPORT = "report.md"

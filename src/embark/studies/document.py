@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from embark import escape
-from embark.results.drawing import Drawn
-from embark.results.table import HINT, TABLE_PARTS, Table, longtable, name_parts
+from embark.tables import TABLE_PARTS, Table, longtable, name_parts, without_advice
+from embark.tables.drawing import Drawn
 
 FIGURES, TABLES = "figures", "tables"  # folders beside the document
 
@@ -141,7 +141,7 @@ def _plain(block: Block) -> Block:
     """A block without the advice on commands and options that tables give on a terminal."""
     if not isinstance(block, NamedTable):
         return block
-    notes = tuple(HINT.sub("", note) for note in block.table.notes)
+    notes = tuple(map(without_advice, block.table.notes))
     return replace(block, table=replace(block.table, notes=notes))
 
 

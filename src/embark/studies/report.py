@@ -20,7 +20,6 @@ from embark.models import known_models
 from embark.outgoing import write_text
 from embark.redaction import Content, redacted_value, this_machine
 from embark.results import TaskResult
-from embark.results.table import Noted, Table, applicable
 from embark.settings import Settings, load_settings
 from embark.studies.document import DOCUMENT_PARTS, FIGURES, TABLES, Document, NamedTable, Paragraph, Section
 from embark.studies.report_comparisons import compare_models, comparisons_by_task, paired_comparisons
@@ -35,6 +34,7 @@ from embark.studies.report_protocols import (
     what_was_run,
 )
 from embark.studies.report_scores import category_scores, costs_of_models, leaderboards, summary, task_scores
+from embark.tables import Noted, Table, applicable
 from embark.tasks import Tasks, Wanted, get_benchmark
 from embark.types import Benchmark, EmbarkError, Task
 

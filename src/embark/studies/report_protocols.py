@@ -16,9 +16,9 @@ from embark.boards.leaderboards import Entry
 from embark.catalogue import counted, group_values, listed
 from embark.models import short_count
 from embark.results import TaskResult
-from embark.results.table import HINT, Cell, Exact, Row, Table, shown
 from embark.studies.document import Block, Bullets, Commands, Definitions, NamedTable, Paragraph
 from embark.studies.report_data import Reported
+from embark.tables import Cell, Exact, Row, Table, shown, without_advice
 from embark.types import ModelCard, Task
 
 PARTS = 3  # splits and subsets of a task whose fingerprints are shown
@@ -75,7 +75,7 @@ def warnings_and_errata(reported: Reported) -> Iterator[Block]:
         for mark in score.marks
     )
     lines = [f"{mark.rstrip('.')}. On {_scores_of(where)}." for mark, where in marks.items()]
-    notes = [HINT.sub("", note).rstrip(".") for note in reported.loaded.notes]
+    notes = [without_advice(note).rstrip(".") for note in reported.loaded.notes]
     lines += [f"{note[:1].upper()}{note[1:]}." for note in notes]
     yield from [Bullets(tuple(lines))] * bool(lines)
     stated = {erratum.id: erratum for erratum in papers.errata()}

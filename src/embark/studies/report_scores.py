@@ -13,13 +13,13 @@ from embark.boards.leaderboards import Entry, Leaderboard, rank_models
 from embark.boards.matrix import Matrix, matrix
 from embark.boards.rules import RULES, summarize
 from embark.catalogue import counted, group_values, listed
-from embark.results.drawing import PAGE
-from embark.results.table import Cell, Exact, Row, Table, footnoted, in_points
 from embark.stats.means import short_names
 from embark.studies.document import Block, NamedFigure, NamedTable
 from embark.studies.groups import Field, Heatmap, Profile, field_of
 from embark.studies.pareto import embedding_times, pareto_front, sizes
 from embark.studies.report_data import Reported, points
+from embark.tables import Cell, Exact, Row, Table, footnoted, in_points
+from embark.tables.drawing import PAGE
 from embark.types import EmbarkError
 
 DRAWN = 6  # models in a drawing with intervals
