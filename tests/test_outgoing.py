@@ -38,7 +38,7 @@ STAYS = {  # modules whose files stay on this machine
     "store/disk.py": "vectors",
     "store/index.py": "vectors",
     "store/segments.py": "vectors",
-    "studies/kept_reports.py": "the results folder",
+    "reports/kept.py": "the results folder",
     "studies/loggers.py": "a log of training, which its user names",
 }
 WRITERS = {"atomically", "write_text", "write_bytes", "savefig", "ParquetWriter", "write_table", "write_feather",
@@ -79,6 +79,6 @@ def test_what_leaves_goes_through_the_gate() -> None:
     """The modules of outputs import the gate's writers."""
     outputs = ("tables/drawing", "results/exchange", "boards/card_section", "boards/push", "run/ranked_lists",
                "run/recording_inputs", "run/vector_files", "site/scripts", "site/bundle", "site/thumbnails",
-               "studies/report", "studies/diagnosis", "studies/monitor")  # fmt: skip
+               "reports/report", "studies/diagnosis", "studies/monitor")  # fmt: skip
     for name in outputs:
         assert "from embark.outgoing import" in (ROOT / f"{name}.py").read_text(encoding="utf-8"), name

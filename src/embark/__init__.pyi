@@ -38,6 +38,9 @@ from embark.own.make_task import task as task
 from embark.own.names import get_tasks as get_tasks
 from embark.own.tasks_file import load_tasks as load_tasks
 from embark.own.tasks_file import to_toml as to_toml
+from embark.reports.kept import save_report as save_report
+from embark.reports.report import Report as Report
+from embark.reports.report import report as report
 from embark.results import Record as Record
 from embark.results import TaskResult as TaskResult
 from embark.run import Run as Run
@@ -84,14 +87,11 @@ from embark.studies.analysis import Analysis as Analysis
 from embark.studies.ark import ArkDiagnosis as ArkDiagnosis
 from embark.studies.ark import diagnose_ark as diagnose_ark
 from embark.studies.diagnosis import Diagnosis as Diagnosis
-from embark.studies.kept_reports import save_report as save_report
 from embark.studies.monitor import Monitor as Monitor
 from embark.studies.omni import OmniDiagnosis as OmniDiagnosis
 from embark.studies.omni import diagnose_omni as diagnose_omni
 from embark.studies.recommend import Recommendation as Recommendation
 from embark.studies.recommend import recommend as recommend
-from embark.studies.report import Report as Report
-from embark.studies.report import report as report
 from embark.tables import Score as Score
 from embark.tables import Table as Table
 from embark.tasks import get_benchmark as get_benchmark

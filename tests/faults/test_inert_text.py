@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from embark import escape
 from embark.cli import main
 from embark.cli.output import print_json, say
+from embark.documents import Bullets, Commands, Definitions, Document, NamedTable, Paragraph, Section
 from embark.engine.progress import progress
-from embark.studies.document import Bullets, Commands, Definitions, Document, NamedTable, Paragraph, Section
 from embark.studies.groups import GroupScores, Profile
 from embark.tables import NUMBERS, Exact, Row, Score, Table
 

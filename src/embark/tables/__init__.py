@@ -20,7 +20,7 @@ from embark.tables.cells import (
     signed_ends,
     signed_points,
 )
-from embark.tables.markup import html_notes, longtable
+from embark.tables.markup import html_notes, html_table, longtable
 from embark.tables.names import name_parts, short, without_kind
 from embark.tables.notes import Footnote, Note, applicable, letters, without_advice
 from embark.tables.table import FORMATS, LESSER, NUMBERS, TABLE_PARTS, Row, Table, first, footnoted
@@ -52,6 +52,7 @@ __all__ = [
     "footnoted",
     "highest",
     "html_notes",
+    "html_table",
     "in_points",
     "letters",
     "longtable",

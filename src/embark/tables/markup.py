@@ -14,8 +14,13 @@ from embark.tables.names import name_parts
 if TYPE_CHECKING:
     from embark.tables.table import Table
 
-PAGE = 124  # characters of a table in small type that a page of a paper is wide
-LEAST = 18  # characters that a column of words keeps where a table is wider
+PAGE = 56.0  # ems of footnotesize that the text of a page is wide (170 mm, less 1 %)
+GAP = 0.95  # ems between two columns
+LEAST = 9.0  # ems that a column of words keeps where a table is wider
+# Ems of letters in Computer Modern, by their kind.
+NARROW, WIDE, CAPITAL, OTHER = 0.36, 0.9, 0.74, 0.52
+THIN, BROAD = frozenset("ijl.,:;'|!I()[]tfrs -"), frozenset("mwMW%@&±→")
+LONG = 30  # letters without a place to break
 
 
 def markdown(table: Table, notes: Sequence[str]) -> str:
@@ -48,14 +53,14 @@ def longtable(table: Table, caption: str) -> str:
 
     `caption` is LaTeX already. On a table that is wider than a page, columns of words wrap; names break between parts.
     """
-    widths = [max(len(text) for text in (*table.heading(i), *_full(table, i))) for i in range(len(table.columns))]
+    widths = [max(map(_ems, (*table.heading(i), *_full(table, i)))) for i in range(len(table.columns))]
     layout = ["l" if table.words(i) else "r" for i in range(len(widths))]
-    excess = sum(widths) + 2 * len(widths) - PAGE
+    excess = sum(widths) + GAP * len(widths) - PAGE
     for i in sorted((i for i, kind in enumerate(layout) if kind == "l"), key=lambda i: -widths[i]):
         if excess > 0 and widths[i] > LEAST:
             narrow = max(LEAST, widths[i] - excess)
             excess -= widths[i] - narrow
-            layout[i] = rf">{{\raggedright\arraybackslash}}p{{{0.5 * narrow:.1f}em}}"
+            layout[i] = rf">{{\raggedright\arraybackslash}}p{{{narrow:.1f}em}}"
     heads = [r" \\ ".join(map(escape.latex, table.heading(i))) for i in range(len(widths))]
     sides = ["r" if kind == "r" else "l" for kind in layout]
     stacks = [rf"\shortstack[{side}]{{{head}}}" for side, head in zip(sides, heads, strict=True)]
@@ -93,6 +98,13 @@ def _latex_rows(table: Table, text: Callable[[str], str]) -> list[str]:
     return lines
 
 
+def _ems(text: str) -> float:
+    """The width of a text, about."""
+    return sum(
+        NARROW if sign in THIN else WIDE if sign in BROAD else CAPITAL if sign.isupper() else OTHER for sign in text
+    )
+
+
 def _full(table: Table, column: int) -> list[str]:
     """The texts of a column, with names in full."""
     return [escape.terminal(shown(row.cells[column], full=True)) for row in table.rows]
@@ -110,8 +122,14 @@ def _latex_score(cell: Score, best: bool) -> str:
 
 
 def html(table: Table, notes: Sequence[str]) -> str:
-    """A table for notebooks and pages; every text in it is escaped."""
-    sides = ["left" if table.words(column) else "right" for column in range(len(table.columns))]
+    """The table for notebooks and pages."""
+    return html_table(table) + html_notes(notes)
+
+
+def html_table(table: Table, breakable: bool = False) -> str:
+    """The table without notes; cells of words are `breakable` between the parts of names, and others are not."""
+    words = [table.words(column) for column in range(len(table.columns))]
+    sides = ["left" if is_words else "right" for is_words in words]
     names = map(escape.html, table.columns)
     heads = [f'<th style="text-align:{side}">{name}</th>' for side, name in zip(sides, names, strict=True)]
     best = iter(table.best)
@@ -120,12 +138,21 @@ def html(table: Table, notes: Sequence[str]) -> str:
         if section:
             lines.append(f'<tr><th colspan="{len(sides)}" style="text-align:left">{escape.html(section)}</th></tr>')
         for row in rows:
-            cells = [
-                f'<td style="text-align:{side}"{_title(cell)}>{_bold(cell, row.total or bold)}</td>'
-                for side, cell, bold in zip(sides, row.cells, next(best), strict=True)
-            ]
-            lines.append(f"<tr>{''.join(cells)}</tr>")
-    return "\n".join(["<table>", *lines, "</tbody></table>"]) + html_notes(notes)
+            cells = zip(row.cells, words, sides, next(best), strict=True)
+            texts = (
+                _html_cell(cell, side, row.total or bold, breakable and named) for cell, named, side, bold in cells
+            )
+            lines.append(f"<tr>{''.join(texts)}</tr>")
+    return "\n".join(["<table>", *lines, "</tbody></table>"])
+
+
+def _html_cell(cell: Cell, side: str, bold: bool, breakable: bool) -> str:
+    """A cell with the interval of its score as a title; a long name without a place to break may be broken anywhere."""
+    parts = name_parts(shown(cell, full=True)) if breakable else [shown(cell, full=True)]
+    text = "<wbr>".join(map(escape.html, parts))
+    kind = ' class="words long"' if max(map(len, parts)) > LONG else ' class="words"'
+    text = f"<b>{text}</b>" if bold else text
+    return f'<td{kind if breakable else ""} style="text-align:{side}"{_title(cell)}>{text}</td>'
 
 
 def html_notes(notes: Sequence[str]) -> str:
@@ -138,8 +165,3 @@ def _title(cell: Cell) -> str:
     if not isinstance(cell, Score) or not isfinite(cell.high - cell.low):
         return ""
     return f' title="95 %: {in_points(cell.low)} to {in_points(cell.high)}"'
-
-
-def _bold(cell: Cell, bold: bool) -> str:
-    text = escape.html(shown(cell, full=True))
-    return f"<b>{text}</b>" if bold else text

@@ -61,6 +61,11 @@ class Table(Columnar):
     def __str__(self) -> str:
         return self.format("text")
 
+    def without_advice(self) -> Table:
+        """The table as pages and papers show it: its notes have no advice on options and commands."""
+        footnotes = tuple(replace(note, text=without_advice(note.text)) for note in self.footnotes)
+        return replace(self, footnotes=footnotes, notes=tuple(map(without_advice, self.notes)))
+
     def note_lines(self, advice: bool = True) -> tuple[str, ...]:
         """Footnotes, then notes; with or without advice on options and commands."""
         notes = [*((note.sign, note.text) for note in self.footnotes), *(("", note) for note in self.notes)]

@@ -14,10 +14,10 @@ from embark.boards.cards import card_of
 from embark.boards.facts import EMPTY, Facts, fingerprints, known_errata, row_facts
 from embark.boards.leaderboards import Entry
 from embark.catalogue import counted, group_values, listed
+from embark.documents import Block, Bullets, Commands, Definitions, NamedTable, Paragraph
 from embark.models import short_count
+from embark.reports.reported import Reported
 from embark.results import TaskResult
-from embark.studies.document import Block, Bullets, Commands, Definitions, NamedTable, Paragraph
-from embark.studies.report_data import Reported
 from embark.tables import Cell, Exact, Row, Table, shown, without_advice
 from embark.types import ModelCard, Task
 
