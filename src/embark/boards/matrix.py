@@ -57,8 +57,8 @@ class Matrix(Columnar):
 
     def flat(self) -> tuple[list[str], list[list[Any]]]:
         """A line per model: its name, then its score on each task."""
-        lines = np.where(np.isnan(self.values), None, self.values).tolist()
-        return ["model", *self.names], [[model, *line] for model, line in zip(self.models, lines, strict=True)]
+        lines = zip(self.models, self.values.tolist(), strict=True)
+        return ["model", *self.names], [[model, *scores] for model, scores in lines]
 
     @property
     def weights(self) -> Array:

@@ -171,7 +171,7 @@ class NumberedSection(NamedTuple):
 def _numbered(document: Document) -> list[NumberedSection]:
     """Sections and their blocks with their numbers; appendices have letters."""
     main, appendices = count(1), count(ord("A"))
-    counters = {kind: count(1) for kind in (NamedTable, NamedFigure)}
+    counters: dict[type[Block], Iterator[int]] = {NamedTable: count(1), NamedFigure: count(1)}
     return [
         NumberedSection(
             chr(next(appendices)) if section.appendix else str(next(main)),

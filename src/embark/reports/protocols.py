@@ -78,12 +78,10 @@ def warnings_and_errata(reported: Reported) -> Iterator[Block]:
     notes = [without_advice(note).rstrip(".") for note in reported.loaded.notes]
     lines += [f"{note[:1].upper()}{note[1:]}." for note in notes]
     yield from [Bullets(tuple(lines))] * bool(lines)
-    stated = {erratum.id: erratum for erratum in papers.errata()}
-    ids = dict.fromkeys(match[1] for mark in marks if (match := re.match(r"(?:erratum|note) ([\w-]+):", mark)))
-    for id in ids:
-        if erratum := stated.get(id):
-            rows = (("what", erratum.what), ("evidence", erratum.evidence), ("source", erratum.source))
-            yield Definitions(f"Erratum {id}", rows)
+    errata = {erratum.footnote: erratum for erratum in papers.errata()}
+    for erratum in (errata[mark] for mark in marks if mark in errata):
+        rows = (("what", erratum.what), ("evidence", erratum.evidence), ("source", erratum.source))
+        yield Definitions(f"Erratum {erratum.id}", rows)
     if not lines:
         yield Paragraph("No score has a warning, and no published score here is known to be wrong.")
 
