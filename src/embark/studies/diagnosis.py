@@ -65,7 +65,7 @@ class Diagnosis(Noted, ABC):
             for name, table in tables.items()
             for ending, style in STYLES.items()
         ]
-        return (write_text(root / REPORT, Content(f"{self.report(figures)}\n"), private), *images, *written)
+        return (write_text(root / REPORT, Content(self.report(figures)), private), *images, *written)
 
     def report(self, figures: str = "svg") -> str:
         """The whole in Markdown, with links to the figures."""
