@@ -327,6 +327,13 @@ def test_names_are_as_long_as_they_must_be() -> None:
     assert names(result("a/x", "Flags", 0), result("a/x", "Flags", 0, revision="2")) == ("a/x@1", "a/x@2")
 
 
+def test_rows_as_columns_keep_footnotes_and_notes() -> None:
+    ranked = rank_models(TASKS, COMPLETE + PARTIAL).table()
+    assert ranked.footnotes
+    assert ranked.transposed().note_lines() == ranked.note_lines()
+    assert ranked.transposed().columns[0] == "rank"
+
+
 def test_one_note_has_one_mark_wherever_it_is_used_and_no_mark_two_notes() -> None:
     cells = [Score(0.5, 0.4, 0.6, marks=(f"note {n}",)) for n in (*range(60), 0)]
     made = footnoted(Table(tuple(map(str, range(61))), (Row(tuple(cells)),)))

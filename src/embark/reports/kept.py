@@ -90,7 +90,7 @@ def _section(title: str, table: Table, drawn: Drawn | None = None, caption: str 
         "title": title,
         "columns": table.columns,
         "rows": rows,
-        "notes": table.notes,
+        "notes": table.note_lines(advice=False),
         "figure": figure,
         "caption": caption,
     }

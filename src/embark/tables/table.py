@@ -76,7 +76,9 @@ class Table(Columnar):
         """Rows as columns, for few rows of many cells."""
         lines = zip(*(row.cells for row in self.rows), strict=True)
         label, *rest = [Row((name, *cells)) for name, cells in zip(self.columns, lines, strict=True)]
-        return Table(("rank", *(shown(cell) for cell in label.cells[1:])), tuple(rest), self.notes)
+        return Table(
+            ("rank", *(shown(cell) for cell in label.cells[1:])), tuple(rest), self.notes, footnotes=self.footnotes
+        )
 
     def only(self, columns: str | Iterable[str]) -> Table:
         """The columns of these names or patterns, in their order."""
