@@ -16,7 +16,7 @@ from typer.main import get_command
 
 from embark.cli import app
 from embark.items import emoji
-from embark.results.table import Table
+from embark.tables import Table
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 CLASSES = ("animals & nature", "flags", "food & drink")

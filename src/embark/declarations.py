@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeAlias
 from embark.catalogue import check_name, group_values
 from embark.readers import READERS, _table
 from embark.registries import EVALUATORS
-from embark.results.table import Noted, Row, Table
 from embark.seams import AT_K, Evaluator, Reader
+from embark.tables import Noted, Row, Table
 from embark.types import Option
 
 PAGE = """\

@@ -74,7 +74,7 @@ def test_boards_mark_scores_and_means_on_data_of_the_training() -> None:
     assert {task for task, score in blip.tasks.items() if TRAINED + "MSCOCO" in score.marks} >= {"AROCocoOrder"}
     assert IN_PART in blip.mean.marks
     assert not any(mark.startswith(TRAINED) or mark == IN_PART for score in clip.tasks.values() for mark in score.marks)
-    assert any("not zero-shot" in note for note in board.table().notes)
+    assert any("not zero-shot" in note for note in board.table().note_lines())
 
 
 def test_zero_shot_only_leaves_them_out_and_says_what_is_not_stated() -> None:

@@ -14,13 +14,13 @@ import pytest
 import embark
 from embark.models.encoder import Encoder
 from embark.results import Record, TaskResult
-from embark.results.table import Score
 from embark.run import causes
 from embark.run.causes import Case
 from embark.run.verdicts import Comparable, TaskCheck
 from embark.run.verification import Verification
 from embark.settings import Settings, load_settings
 from embark.stats.reproduction import Tolerance
+from embark.tables import Score
 from embark.tasks import TASKS
 from embark.types import Array, ModelCard
 from numbers_model import NumbersModel, number_task, seeded

@@ -16,8 +16,8 @@ from PIL import Image
 
 import embark
 from conftest import POCKET_TASKS
-from embark.results.table import Score
 from embark.run import NothingScored, evaluate
+from embark.tables import Score
 from embark.tasks import TASKS
 from folders import two_tasks
 

@@ -237,7 +237,7 @@ def test_captions_of_ark_stand_beside_the_published_ones(tiny: embark.Encoder, p
     assert {entry.protocol for entry in printed} == {"captions"}
     board = rank_models([row], [*printed, *current])
     assert {"BAAI/bge-m3", f"{tiny.card.name} + test/captioner"} <= {entry.model.model for entry in board.entries}
-    assert any("not the published one" in note for note in board.tasks_table().notes)
+    assert any("not the published one" in note for note in board.tasks_table().note_lines())
 
 
 def test_a_reranker_scores_pairs_of_images_and_texts(blind: embark.Encoder) -> None:

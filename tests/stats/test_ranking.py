@@ -18,11 +18,11 @@ from scipy.stats import t as student
 from embark.boards.aggregate import standings
 from embark.boards.leaderboards import rank_models, shared
 from embark.results import Record, TaskResult
-from embark.results.table import Table
 from embark.stats import ranking
 from embark.stats.intervals import mean_interval
 from embark.stats.outcomes import Readings
 from embark.stats.ranking import ItemSpread, Place, over_items, over_kinds, places, points
+from embark.tables import Table
 from embark.types import Source, Task
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -237,13 +237,13 @@ def test_means_over_the_same_tasks_are_ranked_and_others_shown_without_rank() ->
     none = board(TASKS, rows(("a", 0.5, 8, "published"), ("b", 0.8, 8, "embark")))
     assert [row.cells[0] for row in none.rows] == ["–", "–"]
     assert "#: no model has scores on 90 % of the tasks, so none is ranked" in none.notes
-    assert made.notes[0] == "(a) over those tasks that have a score, not over all"
-    assert made.notes[1] == "12 tasks by the rule mean-of-categories, protocol paper"
-    assert made.notes[2] == (
+    assert made.note_lines()[0] == "(a) over those tasks that have a score, not over all"
+    assert made.notes[0] == "12 tasks by the rule mean-of-categories, protocol paper"
+    assert made.notes[1] == (
         "#: the ranked means are over the same 11 tasks of 12; a mean over other tasks is not ranked (–)"
     )
-    assert made.notes[3] == "95 %: of the rank, on 6 other kinds of tasks, the same for all 2 models"
-    assert made.notes[4].startswith("items are not to be had")
+    assert made.notes[2] == "95 %: of the rank, on 6 other kinds of tasks, the same for all 2 models"
+    assert made.notes[3].startswith("items are not to be had")
     common = shared(TASKS, standings(TASKS, rows(("a", 0.5, 12, "published"), ("c", 0.9, 3, "embark"))))
     assert [one.name for one in common] == ["T0", "T1", "T2"]
     assert shared(TASKS, standings(TASKS, [result("a", "T0", 1.0), result("b", "T1", 1.0)])) == []

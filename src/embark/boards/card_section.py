@@ -13,10 +13,10 @@ from embark.catalogue import UnknownName, check_name
 from embark.outgoing import write_bytes
 from embark.redaction import redacted, redacted_value, this_machine
 from embark.results import Record, TaskResult
-from embark.results.table import Noted, Table
 from embark.settings import Settings, load_settings
 from embark.stats.intervals import LEVEL
 from embark.stats.means import score_table
+from embark.tables import Noted, Table
 from embark.tasks import TASKS, Tasks
 from embark.types import Benchmark, EmbarkError, Task
 

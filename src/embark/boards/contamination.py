@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from embark.boards.cards import card_of
 from embark.catalogue import counted, listed
 from embark.results import TaskResult
-from embark.results.table import applicable
+from embark.tables import Note, applicable
 from embark.tasks import BENCHMARKS, TASKS
 from embark.tasks.data_sets import shared
 from embark.types import ModelCard, Task
 
 TRAINED = "the model was trained on "  # how the footnote of a task's score begins
-IN_PART = "in part not zero-shot: the model was trained on data of some tasks (--zero-shot-only leaves them out)"
+IN_PART = Note("in part not zero-shot: the model was trained on data of some tasks", "--zero-shot-only leaves them out")
 
 
 def footnotes(result: TaskResult, task: Task) -> tuple[str, ...]:

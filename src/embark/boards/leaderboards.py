@@ -19,20 +19,23 @@ from embark.catalogue import Catalogue, check_name, counted, listed
 from embark.models import MODELS, filter_cards
 from embark.own.names import folder_tasks
 from embark.results import Results, TaskResult
-from embark.results.table import ENOUGH, Noted, Row, Table, applicable, comparable, first, footnoted, rounded
 from embark.seams import Rule
 from embark.settings import Settings, load_settings
 from embark.stats import ranking
 from embark.stats.means import Column, names, task_table
 from embark.stats.ranking import FEWEST, Place
+from embark.tables import ENOUGH, Note, Noted, Row, Table, applicable, comparable, first, footnoted, rounded
 from embark.tasks import DEFAULT_BENCHMARK, Tasks, Wanted, get_benchmark
 from embark.types import Array, Benchmark, EmbarkError, Task
 
-NONE_RANKED = f"#: no model has scores on {100 * ENOUGH:.0f} % of the tasks, so none is ranked"
+NONE_RANKED = Note(f"#: no model has scores on {100 * ENOUGH:.0f} % of the tasks, so none is ranked", column="#")
 PARTIAL = "over those tasks that have a score, not over all"
 KINDS = "items are not to be had: kinds of tasks count as independent draws, tasks of one kind do not"
-FEW_KINDS = f"95 %: fewer than {FEWEST} kinds of tasks say nothing about other tasks"
-TIES = "tie: models with one letter cannot be told apart (paired differences, corrected for the number of pairs)"
+FEW_KINDS = Note(f"95 %: fewer than {FEWEST} kinds of tasks say nothing about other tasks", column="95 %")
+TIES = Note(
+    "tie: models with one letter cannot be told apart (paired differences, corrected for the number of pairs)",
+    column="tie",
+)
 
 
 class Entry(NamedTuple):
@@ -105,14 +108,19 @@ class Leaderboard(Noted):
         notes = {
             f"{counted(len(self.tasks), 'task')} by the rule {self.rule}, protocol {protocols}": True,
             NONE_RANKED: not ranked,
-            f"#: the ranked means are over the same {counted(same, 'task')} of {len(self.tasks)}; a mean over other "
-            "tasks is not ranked (–)": ranked and any(entry.place is None for entry in shown),
+            Note(
+                f"#: the ranked means are over the same {counted(same, 'task')} of {len(self.tasks)}; a mean over "
+                "other tasks is not ranked (–)",
+                column="#",
+            ): ranked and any(entry.place is None for entry in shown),
             FEW_KINDS: ranked > 1 and not sure,
-            f"95 %: of the rank, on {others}, the same for all {ranked} models": sure,
+            Note(f"95 %: of the rank, on {others}, the same for all {ranked} models", column="95 %"): sure,
             KINDS: sure and not by_items,
             TIES: sure,
-            f"{common}, and fewer models may share more "
-            "(--comparable, or comparable=True in Python, ranks them over those)": partial and in_common,
+            Note(
+                f"{common}, and fewer models may share more",
+                "--comparable, or comparable=True in Python, ranks them over those",
+            ): partial and in_common,
             f"the {len(models)} models share none of the tasks; fewer models may share some": partial and not in_common,
         }
         return applicable(notes)

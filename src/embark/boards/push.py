@@ -33,9 +33,9 @@ from embark.results import (
     parse_card,
     parse_result,
 )
-from embark.results.table import Exact, Noted, Row, Table
 from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
+from embark.tables import Exact, Noted, Row, Table
 from embark.tasks import TASKS, Tasks, choose_tasks
 from embark.types import EmbarkError
 

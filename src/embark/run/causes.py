@@ -19,12 +19,12 @@ from embark.catalogue import counted, listed
 from embark.models import get_model
 from embark.models.encoder import Encoder, render_item
 from embark.results import COMMIT
-from embark.results.table import in_points
 from embark.run.embedded_task import Embedded
 from embark.run.stored_vectors import Stored
 from embark.run.verdicts import Comparable, TaskCheck
 from embark.settings import Settings
 from embark.stats.intervals import LEVEL
+from embark.tables import in_points
 from embark.types import Array, Item, Task, Text
 
 logger = logging.getLogger("embark")

@@ -32,7 +32,6 @@ from embark.outgoing import json_lines_file, numbers_file, parquet_file
 from embark.planning import Demand, plan
 from embark.redaction import Content
 from embark.results import Results
-from embark.results.table import Noted, Row, Table
 from embark.results.task_rows import known_tasks
 from embark.run import Run
 from embark.run.crash_log import CrashLog
@@ -42,6 +41,7 @@ from embark.run.score import Scoring, score_task
 from embark.run.stored_vectors import Stored
 from embark.run.workbench import Workbench
 from embark.settings import Settings, load_settings
+from embark.tables import Noted, Row, Table
 from embark.tasks import choose_tasks
 from embark.types import Array, EmbarkError, ModelCard, Side, Task
 

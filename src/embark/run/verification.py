@@ -20,9 +20,7 @@ from embark.catalogue import counted, listed
 from embark.models import Loading
 from embark.models.encoder import Encoder
 from embark.results import SAMPLED, Record, Results, TaskResult
-from embark.results.drawing import Drawn
 from embark.results.of_model import results_of_model
-from embark.results.table import Exact, Noted, Row, Score, Table, in_points, points, short, signed_points
 from embark.results.task_rows import known_tasks
 from embark.run import NothingScored, Skipped, evaluate
 from embark.run.causes import Cause, likely_causes
@@ -34,6 +32,8 @@ from embark.stats.outcomes import NotComparable, parts_of
 from embark.stats.reproduction import Tolerance, assumed_error, mean_tolerance, standard_error, tolerance
 from embark.stats.shared import ItemNumbers
 from embark.stats.statistics import pushes
+from embark.tables import Exact, Noted, Row, Score, Table, in_points, points, short, signed_points
+from embark.tables.drawing import Drawn
 from embark.tasks import Tasks
 from embark.types import Array, Benchmark, EmbarkError, Task
 

@@ -15,14 +15,14 @@ from embark.catalogue import check_name, listed
 from embark.models import Loading, get_generator
 from embark.models.adapt import as_generator
 from embark.models.encoder import Generator
-from embark.results.drawing import PAGE
-from embark.results.table import Row, Score, Table, applicable, points, short
 from embark.run.stages import text_likelihoods, written_texts
 from embark.run.workbench import Workbench
 from embark.settings import Settings, load_settings
 from embark.stats.intervals import mean_interval
 from embark.studies.analysis import Analysis
 from embark.studies.plotting import color, short_task
+from embark.tables import Note, Row, Score, Table, applicable, points, short
+from embark.tables.drawing import PAGE
 from embark.tasks import Tasks, choose_tasks
 from embark.types import Array, Classes, EmbarkError, Item, Task
 
@@ -132,7 +132,9 @@ class Answers(Analysis):
             "The class whose name is the likeliest answer, by the mean log-probability of its tokens.": (
                 self.by == "mean-likelihood"
             ),
-            "no class: share of answers that name none.": any(part.unmatched for part in self.parts),
+            Note("no class: share of answers that name none.", column="no class"): any(
+                part.unmatched for part in self.parts
+            ),
         }
         return Table(("model", "accuracy", "chance", "no class", "items"), tuple(rows), applicable(notes))
 

@@ -21,9 +21,7 @@ from embark.models import Loading, get_generator, get_reranker
 from embark.models.encoder import Encoder, Generator, Reranker
 from embark.readers import ark as ark_reader
 from embark.results import Results
-from embark.results.drawing import FORMATS, PAGE
 from embark.results.exchange import UNKNOWN
-from embark.results.table import Exact, Row, Score, Table, p_value, points, short, signed_ends, signed_points
 from embark.results.task_rows import known_tasks
 from embark.run import evaluate
 from embark.run.models import load_model
@@ -37,6 +35,8 @@ from embark.studies.analysis import Analysis
 from embark.studies.ark_queries import KNOWLEDGE, METRICS, Group, Queries, Route, groups_of
 from embark.studies.diagnosis import Diagnosis, make_folder
 from embark.studies.plotting import MARKERS, color, legend_below
+from embark.tables import Exact, Row, Score, Table, p_value, points, short, signed_ends, signed_points
+from embark.tables.drawing import FORMATS, PAGE
 from embark.tasks import TASKS, Tasks, choose_tasks
 from embark.types import EmbarkError, Task
 

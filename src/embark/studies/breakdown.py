@@ -10,13 +10,13 @@ import numpy as np
 
 from embark.catalogue import check_name, group_values, listed
 from embark.results import ABOUT, TaskResult
-from embark.results.table import Exact, Row, Score, Table, short
 from embark.settings import Settings
 from embark.stats.outcomes import observations_of, require_outcomes
 from embark.stats.shared import ItemNumbers, Observations, part_interval
 from embark.studies.analysis import Analysis
 from embark.studies.own_results import own_results
 from embark.studies.plotting import color, marker
+from embark.tables import Exact, Row, Score, Table, short
 from embark.tasks import Tasks
 from embark.types import Array, Benchmark, EmbarkError
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from embark.catalogue import group_values, listed
 from embark.results import TaskResult
-from embark.results.drawing import COLUMN, PAGE
-from embark.results.table import Row, Score, Table, short
 from embark.settings import Settings
 from embark.stats.intervals import mean_interval
 from embark.studies.analysis import Analysis
 from embark.studies.own_results import own_results
 from embark.studies.plotting import GREY, color, legend_below, marker
+from embark.tables import Row, Score, Table, short
+from embark.tables.drawing import COLUMN, PAGE
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark, EmbarkError
 

@@ -11,12 +11,12 @@ import numpy as np
 
 from embark.catalogue import counted, listed
 from embark.results import PREDICTED, TaskResult
-from embark.results.table import Exact, Row, Score, Table, applicable, short
 from embark.settings import Settings
 from embark.stats.intervals import mean_interval
 from embark.studies.analysis import Analysis
 from embark.studies.own_results import own_results
 from embark.studies.plotting import draw_heat
+from embark.tables import Exact, Row, Score, Table, applicable, short
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark, EmbarkError
 

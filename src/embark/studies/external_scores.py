@@ -14,12 +14,12 @@ import numpy as np
 from embark import published
 from embark.boards.matrix import Matrix, grouped, load_matrix
 from embark.catalogue import listed
-from embark.results.drawing import PAGE
-from embark.results.table import Row, Table, applicable, short
 from embark.settings import Settings
 from embark.studies.analysis import Analysis
 from embark.studies.correlate import OVER_MODELS, Agreement, agreement
 from embark.studies.plotting import SMALL
+from embark.tables import Row, Table, applicable, short
+from embark.tables.drawing import PAGE
 from embark.tasks import Tasks
 from embark.types import Benchmark, EmbarkError
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from embark.boards.matrix import Matrix, grouped
-from embark.results.drawing import PAGE
-from embark.results.table import Exact, Row, Table, applicable, named, points, short
 from embark.settings import Settings
 from embark.studies.analysis import Analysis
 from embark.studies.model_filter import fact, load_field
 from embark.studies.plotting import COLORS
+from embark.tables import Exact, Note, Row, Table, applicable, named, points, short
+from embark.tables.drawing import PAGE
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark, EmbarkError
 
@@ -86,7 +86,9 @@ class Extremes(Analysis):
             for g in self.groups
         ]  # fmt: skip
         notes = {
-            "mean: over the models that have all tasks of the group, each the mean of its tasks.": True,
+            Note(
+                "mean: over the models that have all tasks of the group, each the mean of its tasks.", column="mean"
+            ): True,
             "data, size: training examples and parameters of the best model, as a multiple of the worst one's.": True,
             f"{OVERALL}: the mean of the groups, of models that have them all.": True,
             f"Left out, no model has all of their tasks: {', '.join(self.left_out)}.": self.left_out,

@@ -10,12 +10,12 @@ import numpy as np
 
 from embark.boards.matrix import Matrix, grouped
 from embark.catalogue import check_name, counted
-from embark.results.drawing import PAGE
-from embark.results.table import Row, Table, applicable, named, short, signed_points
 from embark.settings import Settings
 from embark.studies.analysis import Analysis
 from embark.studies.model_filter import fact, load_field
 from embark.studies.plotting import COLORS, GREY
+from embark.tables import Row, Table, applicable, named, short, signed_points
+from embark.tables.drawing import PAGE
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark, EmbarkError
 

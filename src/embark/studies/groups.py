@@ -12,12 +12,12 @@ from embark.boards.aggregate import Standing, standings
 from embark.boards.comparable_results import load_results
 from embark.boards.matrix import DEFAULT_RULE, MIEB, group_of
 from embark.catalogue import check_name, counted, match_words
-from embark.results.drawing import PAGE
-from embark.results.table import Exact, Row, Score, Table, applicable, comparable, footnoted, short
 from embark.settings import Settings
 from embark.stats.means import grouped, mean, mean_score, names
 from embark.studies.analysis import Analysis
 from embark.studies.plotting import COLORS, MARKERS, draw_heat, legend_below
+from embark.tables import Exact, Row, Score, Table, applicable, comparable, footnoted, short
+from embark.tables.drawing import PAGE
 from embark.tasks import Tasks, Wanted, get_benchmark
 from embark.types import Benchmark, EmbarkError, Task
 

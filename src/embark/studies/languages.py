@@ -14,12 +14,12 @@ from embark.boards.comparable_results import load_results
 from embark.boards.matrix import MIEB
 from embark.catalogue import counted, group_values, listed, match_words
 from embark.results import TaskResult
-from embark.results.table import Row, Score, Table, applicable, comparable, footnoted, short
 from embark.settings import Settings
 from embark.stats.intervals import combined_interval
 from embark.stats.means import ModelKey, by_model, short_names
 from embark.studies.analysis import Analysis
 from embark.studies.plotting import COLORS, MARKERS, draw_heat, legend_below
+from embark.tables import Row, Score, Table, applicable, comparable, footnoted, short
 from embark.tasks import Tasks, Wanted, get_benchmark
 from embark.types import Benchmark, EmbarkError
 

@@ -14,14 +14,14 @@ from embark.catalogue import check_name
 from embark.engine.progress import progress
 from embark.evaluators.ranks import take
 from embark.evaluators.similarity import whole
-from embark.results.drawing import PAGE
-from embark.results.table import Row, Table, applicable, short
 from embark.run.embedded_task import Embedded, EmbeddedPart, sample
 from embark.run.models import Models
 from embark.studies.analysis import Analysis
 from embark.studies.geometry import first_label, part_of
 from embark.studies.plotting import SMALL, color, label_points, legend_below, marker
 from embark.studies.stored_tasks import SharedArguments, one_stored_task
+from embark.tables import Row, Table, applicable, short
+from embark.tables.drawing import PAGE
 from embark.tasks import Tasks
 from embark.types import Array, Classes, EmbarkError, Groups, Split
 

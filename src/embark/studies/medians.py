@@ -10,13 +10,13 @@ import numpy as np
 
 from embark.boards.matrix import Matrix, group_of
 from embark.catalogue import counted
-from embark.results.drawing import PAGE
-from embark.results.table import Row, Score, Table, applicable, named, points
 from embark.settings import Settings
 from embark.stats.intervals import LEVEL
 from embark.studies.analysis import Analysis
 from embark.studies.model_filter import load_field
 from embark.studies.plotting import color, legend_below, short_task
+from embark.tables import Row, Score, Table, applicable, named, points
+from embark.tables.drawing import PAGE
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark, EmbarkError, Task
 

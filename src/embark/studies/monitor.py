@@ -17,13 +17,13 @@ from typing import Any
 
 from embark.catalogue import group_values
 from embark.outgoing import write_text
-from embark.results.table import Table
 from embark.run.live import MEAN, LiveScoring, Measurement, Point, ToEncoder, points_table
 from embark.settings import Settings, load_settings
 from embark.studies import trainers
 from embark.studies.analysis import Analysis
 from embark.studies.loggers import Target, csv_text, logger_of
 from embark.studies.plotting import color, short_task
+from embark.tables import Table
 from embark.tasks import Tasks, choose_tasks
 from embark.types import EmbarkError, Task
 

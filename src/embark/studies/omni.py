@@ -17,8 +17,6 @@ from embark.catalogue import check_name, counted, listed
 from embark.models import Loading
 from embark.models.encoder import Encoder
 from embark.results import Results
-from embark.results.drawing import FORMATS
-from embark.results.table import in_points, signed_points
 from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
 from embark.stats.intervals import NO_SPREAD
@@ -39,6 +37,8 @@ from embark.studies.omni_analyses import (
 )
 from embark.studies.omni_directions import TOP, Direction, MixedLists, stored_directions
 from embark.studies.omni_maps import ModalityMap, ShiftMaps, item_layout, shift_layout
+from embark.tables import in_points, signed_points
+from embark.tables.drawing import FORMATS
 from embark.tasks import Tasks, choose_tasks
 from embark.tasks.omni import KINDS
 

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from embark.results.drawing import COLUMN
-from embark.results.table import Cell, Exact, Interval, Row, Score, Table, rounded
 from embark.stats.intervals import quantile
 from embark.stats.paired import Difference, difference
 from embark.stats.shared import Observations, Part, interval
 from embark.studies.analysis import Analysis
 from embark.studies.omni_directions import TOP, Direction
 from embark.studies.plotting import COLORS, MARKERS, SMALL
+from embark.tables import Cell, Exact, Interval, Row, Score, Table, rounded
+from embark.tables.drawing import COLUMN
 from embark.tasks.omni import KINDS
 from embark.types import Array, Modality
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from embark.results.drawing import COLUMN
-from embark.results.table import Row, Table
 from embark.run.embedded_task import sample
 from embark.stats.intervals import NO_SPREAD
 from embark.studies.maps import METHODS, plane
 from embark.studies.omni_analyses import COLOR, MARKER, OmniAnalysis, below_legend, legend_entry
 from embark.studies.omni_directions import Direction
 from embark.studies.plotting import COLORS
+from embark.tables import Note, Row, Table
+from embark.tables.drawing import COLUMN
 from embark.tasks.omni import KINDS
 from embark.types import Array, Modality
 
@@ -93,7 +93,12 @@ class ShiftMaps(OmniAnalysis):
             moving = lengths > NO_SPREAD
             along = (step * gap).sum(axis=1)[moving] / lengths[moving]
             rows.append(Row((direction.name, int(moving.sum()), float(along.mean()) if moving.any() else None)))
-        notes = ("cosine: of the step that the instruction makes and the way from the raw query to its target.",)
+        notes = (
+            Note(
+                "cosine: of the step that the instruction makes and the way from the raw query to its target.",
+                column="cosine",
+            ),
+        )
         return Table(("direction", "queries that move", "cosine"), tuple(rows), notes)
 
     def draw(self, figure: Any) -> None:

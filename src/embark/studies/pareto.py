@@ -12,11 +12,11 @@ import numpy as np
 from embark.boards.matrix import Matrix, load_matrix
 from embark.catalogue import check_name, counted, listed
 from embark.results import Results, TaskResult
-from embark.results.drawing import PAGE
-from embark.results.table import Exact, Row, Score, Table, applicable, short
 from embark.settings import Settings, load_settings
 from embark.studies.analysis import Analysis
 from embark.studies.plotting import COLORS, amount, label_points, log_axis
+from embark.tables import Exact, Row, Score, Table, applicable, short
+from embark.tables.drawing import PAGE
 from embark.tasks import Tasks
 from embark.types import Array, Benchmark, EmbarkError, ModelCard
 

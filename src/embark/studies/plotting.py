@@ -1,6 +1,6 @@
 """Helpers for drawings: colors, markers, short names, axes of sizes, and labels that cover nothing.
 
-The style sheet is `embark.results.drawing.STYLE`; widths of a column and a page are `COLUMN` and `PAGE` there.
+The style sheet is `embark.tables.drawing.STYLE`; widths of a column and a page are `COLUMN` and `PAGE` there.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from embark.results.table import rounded, short, without_kind
+from embark.tables import rounded, short, without_kind
 from embark.types import Array
 
 # Okabe and Ito's, which survive every common color blindness, two greys, and those of Tol's muted ones that differ.

@@ -15,11 +15,11 @@ import numpy as np
 
 from embark.boards.matrix import Matrix, load_matrix
 from embark.own.names import tasks_here
-from embark.results.table import Row, Score, Table, points, rounded, short, signed_points
 from embark.settings import Settings
 from embark.stats.intervals import LEVEL
 from embark.studies.analysis import Analysis
 from embark.studies.plotting import COLORS, label_points, legend_below
+from embark.tables import Row, Score, Table, points, rounded, short, signed_points
 from embark.tasks import Tasks, get_benchmark
 from embark.types import Array, Benchmark, EmbarkError
 

@@ -16,11 +16,11 @@ import numpy as np
 from embark.boards.matrix import Matrix, load_matrix
 from embark.catalogue import UnknownName, match_words
 from embark.models import parameter_count
-from embark.results.table import Exact, Row, Score, Table, applicable, first, named, short
 from embark.settings import Settings
 from embark.stats.ranking import Place, over_kinds, places
 from embark.studies.analysis import Analysis
 from embark.studies.plotting import SAFE, color, legend_below, marker
+from embark.tables import Exact, Note, Row, Score, Table, applicable, first, named, short
 from embark.tasks import Tasks
 from embark.types import MODALITIES, Array, Benchmark, EmbarkError, ModelCard, Task
 
@@ -147,7 +147,7 @@ class Recommendation(Analysis):
             "Without a rank: some of the tasks have no score; the mean is over the others.": partial,
             "Tasks in several languages count with their mean over languages.": self.multilingual,
             f"Left out: {reasons}.": self.left_out,
-            f"{more} more models follow (--top, or top in Python).": more > 0,
+            Note(f"{more} more models follow", "--top, or top in Python"): more > 0,
         }
         return applicable(notes)
 

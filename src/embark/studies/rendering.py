@@ -14,7 +14,6 @@ from embark.boards.comparable_results import load_results, rows_of
 from embark.catalogue import group_values, listed
 from embark.results import TaskResult
 from embark.results.exchange import UNKNOWN
-from embark.results.table import Row, Score, Table, applicable, footnoted, short
 from embark.settings import Settings
 from embark.stats.outcomes import NotComparable, observations_of, parts_of
 from embark.stats.paired import PAIRS, Contrast, tested, unpaired
@@ -22,6 +21,7 @@ from embark.stats.paired import contrasts as paired
 from embark.stats.shared import ItemNumbers, Observations, Part, interval
 from embark.studies.analysis import Analysis
 from embark.studies.plotting import COLORS, label_points
+from embark.tables import Row, Score, Table, applicable, footnoted, short
 from embark.tasks import TASKS, Tasks
 from embark.tasks.text_sts import TWINS
 from embark.types import Array, Benchmark, EmbarkError

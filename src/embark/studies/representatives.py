@@ -9,11 +9,11 @@ import numpy as np
 
 from embark.boards.matrix import Matrix, group_of, grouped
 from embark.published import scores
-from embark.results.table import Cell, Row, Table, named, short
 from embark.studies.analysis import Analysis
 from embark.studies.correlate import correlations
 from embark.studies.fidelity import Fidelity, fidelity
 from embark.studies.plotting import COLORS, short_task
+from embark.tables import Cell, Row, Table, named, short
 from embark.types import Array
 
 IN_PAPER = {"category": "UniBench Table 3", "type": "UniBench Table 3", "capability": "UniBench Table 4"}

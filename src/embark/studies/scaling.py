@@ -10,13 +10,13 @@ import numpy as np
 
 from embark.boards.matrix import Matrix, grouped
 from embark.catalogue import listed
-from embark.results.drawing import PAGE
-from embark.results.table import Row, Table, applicable, rounded, short
 from embark.settings import Settings
 from embark.studies.analysis import Analysis
 from embark.studies.correlate import OVER_MODELS, Agreement, agreement
 from embark.studies.model_filter import fact, load_field
 from embark.studies.plotting import COLORS, SMALL, amount, color, label_points, legend_below, log_axis, marker
+from embark.tables import Row, Table, applicable, rounded, short
+from embark.tables.drawing import PAGE
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark, EmbarkError, ModelCard
 

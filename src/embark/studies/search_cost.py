@@ -16,8 +16,6 @@ from embark.catalogue import check_name, group_values
 from embark.engine.progress import Advance, progress
 from embark.evaluators.retrieval import evaluate_lists
 from embark.evaluators.similarity import as_float32
-from embark.results.drawing import PAGE
-from embark.results.table import Exact, Interval, Row, Score, Table, footnoted, points, short
 from embark.run.embedded_task import Embedded, EmbeddedPart
 from embark.run.models import Models
 from embark.settings import cores
@@ -28,6 +26,8 @@ from embark.studies.pareto import on_front
 from embark.studies.plotting import SMALL, color, legend_below, log_axis
 from embark.studies.search_indexes import BUILD_EXPANSION, CONNECTIVITY, METHODS, Built, Corpus, Method, Search
 from embark.studies.stored_tasks import SharedArguments, one_stored_task
+from embark.tables import Exact, Interval, Row, Score, Table, footnoted, points, short
+from embark.tables.drawing import PAGE
 from embark.tasks import Tasks
 from embark.types import Array, EmbarkError, Qrels
 

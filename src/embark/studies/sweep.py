@@ -12,13 +12,13 @@ from typing import Any, Literal
 import numpy as np
 
 from embark.catalogue import group_values
-from embark.results.drawing import COLUMN, PAGE
-from embark.results.table import Row, Score, Table, footnoted, short
 from embark.run.embedded_task import Embedded
 from embark.stats.paired import difference
 from embark.stats.shared import ItemNumbers, Part, interval
 from embark.studies.analysis import Analysis
 from embark.studies.plotting import GREY, amount, color, legend_below
+from embark.tables import Row, Score, Table, footnoted, short
+from embark.tables.drawing import COLUMN, PAGE
 from embark.types import Array, Scores
 
 LINE_STYLES = ("-", "--", ":", "-.")

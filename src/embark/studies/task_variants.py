@@ -14,12 +14,12 @@ from embark.evaluators.ranks import take
 from embark.evaluators.similarity import whole
 from embark.evaluators.zeroshot import class_vectors
 from embark.metrics import CUTOFFS
-from embark.results.table import applicable
 from embark.run.embedded_task import Embedded, EmbeddedPart
 from embark.run.models import Models
 from embark.run.stored_vectors import NotStored, Stored
 from embark.studies.stored_tasks import HOW_TO_EMBED, SharedArguments, models_and_tasks
 from embark.studies.sweep import Sweep, Variant, score_variants
+from embark.tables import Note, applicable
 from embark.tasks import Tasks
 from embark.types import Array, Classes, EmbarkError, Qrels, Task, role_of
 
@@ -78,7 +78,9 @@ def prompts(model: Models, tasks: Tasks, *, prompts: Sequence[str] = (), **share
             if prompts:
                 raise
             embedded.append(stored.task(row))
-            notes.append(f"{row.name}: bare class names are not stored; --embed (embed=True in Python) adds them")
+            notes.append(
+                Note(f"{row.name}: bare class names are not stored", "--embed, or embed=True in Python, adds them")
+            )
     return _noted(by_prompt(embedded, own), notes)
 
 

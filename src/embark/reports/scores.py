@@ -13,15 +13,16 @@ from embark.boards.leaderboards import Entry, Leaderboard, rank_models
 from embark.boards.matrix import Matrix, matrix
 from embark.boards.rules import RULES, summarize
 from embark.catalogue import counted, group_values, listed
-from embark.results.drawing import PAGE
-from embark.results.table import Cell, Exact, Row, Table, footnoted, in_points
+from embark.documents import Block, NamedFigure, NamedTable
+from embark.reports.reported import Reported, points
 from embark.stats.means import short_names
-from embark.studies.document import Block, NamedFigure, NamedTable
 from embark.studies.groups import Field, Heatmap, Profile, field_of
 from embark.studies.pareto import embedding_times, pareto_front, sizes
-from embark.studies.report_data import Reported, points
+from embark.tables import Cell, Exact, Row, Table, footnoted, in_points
+from embark.tables.drawing import PAGE
 from embark.types import EmbarkError
 
+DOTS = 5  # models that a drawing of scores against costs has at least; fewer stand in a table alone
 DRAWN = 6  # models in a drawing with intervals
 BEST = 10  # published models that stand beside yours
 TALL = 8.6  # inches of a drawing, at most
@@ -198,5 +199,6 @@ def _chance(value: float | None) -> Exact:
 def _front(scores: Matrix, costs: Mapping[str, float], against: str) -> Iterator[Block]:
     front = pareto_front(scores, costs, against)
     if len(front.models) > 1 and float(np.ptp(front.costs)) > 0:
-        yield NamedFigure(f"pareto-{against}", front.caption, front)
+        if len(front.models) >= DOTS:
+            yield NamedFigure(f"pareto-{against}", front.caption, front)
         yield NamedTable(f"pareto-{against}", f"{front.title}.", front.table())

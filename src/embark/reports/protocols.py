@@ -13,12 +13,12 @@ from embark.boards.cards import card_of
 from embark.boards.facts import EMPTY, Facts, fingerprints, known_errata, row_facts
 from embark.boards.leaderboards import Entry
 from embark.catalogue import counted, group_values, listed
+from embark.documents import Block, Bullets, Commands, Definitions, NamedTable, Paragraph
 from embark.models import short_count
 from embark.redaction import public_row
+from embark.reports.reported import Reported
 from embark.results import TaskResult
-from embark.results.table import HINT, Cell, Exact, Row, Table, shown
-from embark.studies.document import Block, Bullets, Commands, Definitions, NamedTable, Paragraph
-from embark.studies.report_data import Reported
+from embark.tables import Cell, Exact, Row, Table, shown, without_advice
 from embark.types import ModelCard, Task
 
 PARTS = 3  # splits and subsets of a task whose fingerprints are shown
@@ -75,15 +75,13 @@ def warnings_and_errata(reported: Reported) -> Iterator[Block]:
         for mark in score.marks
     )
     lines = [f"{mark.rstrip('.')}. On {_scores_of(where)}." for mark, where in marks.items()]
-    notes = [HINT.sub("", note).rstrip(".") for note in reported.loaded.notes]
+    notes = [without_advice(note).rstrip(".") for note in reported.loaded.notes]
     lines += [f"{note[:1].upper()}{note[1:]}." for note in notes]
     yield from [Bullets(tuple(lines))] * bool(lines)
-    stated = {erratum.id: erratum for erratum in papers.errata()}
-    ids = dict.fromkeys(match[1] for mark in marks if (match := re.match(r"(?:erratum|note) ([\w-]+):", mark)))
-    for id in ids:
-        if erratum := stated.get(id):
-            rows = (("what", erratum.what), ("evidence", erratum.evidence), ("source", erratum.source))
-            yield Definitions(f"Erratum {id}", rows)
+    errata = {erratum.footnote: erratum for erratum in papers.errata()}
+    for erratum in (errata[mark] for mark in marks if mark in errata):
+        rows = (("what", erratum.what), ("evidence", erratum.evidence), ("source", erratum.source))
+        yield Definitions(f"Erratum {erratum.id}", rows)
     if not lines:
         yield Paragraph("No score has a warning, and no published score here is known to be wrong.")
 

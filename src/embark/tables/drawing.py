@@ -14,7 +14,8 @@ from typing import Any
 
 from embark.outgoing import write_bytes
 from embark.redaction import Private, redacted, redacted_value, this_machine
-from embark.results.table import FOOTNOTE, HINT, Tabular
+from embark.tables.notes import without_advice
+from embark.tables.tabular import Tabular
 from embark.types import EmbarkError
 
 FORMATS = (".svg", ".pdf", ".png")
@@ -70,8 +71,7 @@ class Drawn(Tabular, ABC):
     @property
     def caption(self) -> str:
         """The words below it in a paper: its title, then what its table notes on n, units and intervals."""
-        notes = [HINT.sub("", note) for note in self.table().notes if not FOOTNOTE.fullmatch(note)]
-        return " ".join([f"{self.title.rstrip('.')}.", *notes])
+        return " ".join([f"{self.title.rstrip('.')}.", *map(without_advice, self.table().notes)])
 
     def plot(self, path: Path | str) -> None:
         """Draw it into a file: .svg, .pdf or .png."""

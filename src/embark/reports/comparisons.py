@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from embark.results.table import Row, Table, p_value, short
+from embark.documents import Block, Bullets, NamedFigure, NamedTable, Paragraph
+from embark.reports.reported import Reported
 from embark.stats.compare import Comparison, compare_results, difference_cells
 from embark.stats.intervals import holm
-from embark.studies.document import Block, Bullets, NamedFigure, NamedTable, Paragraph
-from embark.studies.report_data import Reported
+from embark.tables import Row, Table, p_value, short
 
 COMPARED = 8  # models of which every two are compared
 IN_FULL = 3  # models that the best one is compared with task by task

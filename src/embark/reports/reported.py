@@ -9,8 +9,8 @@ from math import isfinite
 from embark.boards.comparable_results import ResultSet
 from embark.boards.leaderboards import Entry, Leaderboard
 from embark.results import TaskResult
-from embark.results.table import Score, in_points
 from embark.stats.means import names
+from embark.tables import Score, in_points
 from embark.types import Task
 
 BESIDE = 4  # models side by side in a table of scores with intervals …

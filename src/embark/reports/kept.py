@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from embark.atomic import atomically
-from embark.results.drawing import Drawn
-from embark.results.table import Table, shown
 from embark.run.examination import Examination
 from embark.run.verification import Verification
 from embark.settings import Settings, load_settings
 from embark.studies.analysis import Analysis
 from embark.studies.ark import ArkDiagnosis
 from embark.studies.diagnosis import Diagnosis
+from embark.tables import Table, shown
+from embark.tables.drawing import Drawn
 from embark.types import EmbarkError
 
 FOLDER = "reports"  # of the results folder
@@ -90,7 +90,7 @@ def _section(title: str, table: Table, drawn: Drawn | None = None, caption: str 
         "title": title,
         "columns": table.columns,
         "rows": rows,
-        "notes": table.notes,
+        "notes": table.note_lines(advice=False),
         "figure": figure,
         "caption": caption,
     }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import json
+import pickle
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import ROUND_HALF_EVEN, Decimal
@@ -16,10 +18,11 @@ from hypothesis import strategies as st
 from embark.boards.leaderboards import rank_models
 from embark.catalogue import UnknownName
 from embark.results import Record, TaskResult
-from embark.results.table import (
+from embark.tables import (
     FORMATS,
     Exact,
     Interval,
+    Note,
     Row,
     Score,
     Table,
@@ -29,7 +32,9 @@ from embark.results.table import (
     named,
     rounded,
     signed_points,
+    without_advice,
 )
+from embark.tables.terminal import print_table
 from embark.types import Source, Task
 
 
@@ -88,20 +93,36 @@ def test_a_narrow_terminal_gets_fewer_columns_and_then_several_tables(table: Tab
     assert [row.cells[1] for row in pieces[1].rows] == [row.cells[4] for row in table.rows]
 
 
-def test_tables_fit_without_breaking_names(table: Table) -> None:
-    pieces = table.fitted(20)  # too narrow for a name and a score
-    assert [piece.columns for piece in pieces] == [("one",), ("two",)]
-    lines = [str(line) for piece in pieces for line in piece.lines()]
-    assert lines[:3] == ["       one", "— Retrieval · Flags", "33.3 ± 5.0"]
-    assert "— Mean of categories" in lines
-    wide = Table(
-        ("task", "openai/clip-vit-base-patch32", "google/siglip-base", "difference", "p", "p (Holm)", "verdict"),
-        (Row(("VidoreSyntheticDocQAHealthcareIndustryRetrieval", 0.5, 0.25, 0.25, 0.001, 0.012, "win")),),
-    )
-    [fitted] = wide.fitted(80)
-    assert fitted.width() <= 80
-    assert all(len(str(line)) <= 80 for line in fitted.lines())
-    assert wide.fitted(40)[0].columns == ("openai/clip-vit-base-patch32", "google/siglip-base", "difference", "verdict")
+def test_where_a_name_and_a_score_do_not_fit_names_are_wrapped(
+    table: Table, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_table(table, 30, limited=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:5] == [
+        "task                       one",
+        "— Retrieval",
+        "Flags               33.3 ± 5.0",
+        "Names               66.7 ± 5.0",
+        "— Reasoning",
+    ]
+    assert lines[-1] == "(b) over 1 of 3 tasks"
+    assert all(len(line) <= 30 or line.startswith("(") for line in lines)
+    task = "VidoreSyntheticDocQAHealthcareIndustryRetrieval"
+    columns = ("task", "openai/clip-vit-base-patch32", "google/siglip-base", "difference", "p", "p (Holm)", "verdict")
+    wide = Table(columns, (Row((task, 0.5, 0.25, 0.25, 0.001, 0.012, "win")),))
+    print_table(wide, 80, limited=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    pieces = [line.split()[0] for line in lines if not line.startswith(("task", " ", "("))]
+    assert "".join(pieces) == task
+    assert lines[-1] == "(a wider terminal shows p and p (Holm), too)"
+    print_table(wide, 80, limited=False)
+    assert task in capsys.readouterr().out
+
+
+def test_wide_letters_take_two_columns_of_a_terminal() -> None:
+    table = Table(("task", "n"), (Row(("言語", 1)), Row(("four", 2))))
+    assert str(table).splitlines() == ["task  n", "言語  1", "four  2"]
 
 
 def test_columns_by_choice_and_the_best_in_bold(table: Table) -> None:
@@ -115,31 +136,43 @@ def test_columns_by_choice_and_the_best_in_bold(table: Table) -> None:
 
 @pytest.mark.parametrize("style", ["csv", "markdown", "latex", "json"])
 def test_exported_notes_have_no_advice_on_the_command_line(style: str) -> None:
-    marks = ("in part not zero-shot (--zero-shot-only leaves them out)",)
+    marks = (Note("in part not zero-shot", "--zero-shot-only leaves them out"),)
     rows = (Row(("a", Score(0.5, 0.4, 0.6, marks=marks))),)
     notes = (
-        "the 3 models share 2 of the tasks (--comparable, or comparable=True in Python, ranks them over those)",
-        "5 more models follow (--top, or top in Python).",
-        "2 vectors are damaged; embark store repair leaves them out",
-        "Left out: 3 (size is not known).",
+        Note("the 3 models share 2 of the tasks", "--comparable, or comparable=True in Python, ranks them over those"),
+        Note("5 more models follow", "--top, or top in Python"),
+        Note("2 vectors are damaged", "embark store repair leaves them out"),
+        "kept 3 of 5 (p-values are two-sided)",
     )
     table = footnoted(Table(("model", "score"), rows, notes))
-    assert "--comparable" in str(table)
-    exported = table.format(style)
-    assert "--" not in exported.replace(":---", "").replace("---:", "")
-    assert "embark" not in exported
-    assert "in part not zero-shot" in exported
-    if style != "csv":  # which has footnotes alone
-        assert "5 more models follow." in exported
-        assert "(size is not known)" in exported
+    for shown in (str(table), table.format("html"), table.outgoing().format("html")):
+        assert "the 3 models share 2 of the tasks (--comparable, or comparable=True in Python, ranks" in shown
+        assert "(a) in part not zero-shot (--zero-shot-only leaves them out)" in shown
+    for exported in (table.format(style), table.outgoing().format(style)):
+        assert "--" not in exported.replace(":---", "").replace("---:", "")
+        assert "embark" not in exported
+        assert "in part not zero-shot" in exported
+        if style != "csv":  # which has footnotes alone
+            assert "5 more models follow" in exported
+            assert "kept 3 of 5 (p-values are two-sided)" in exported
+
+
+def test_a_note_is_text_with_parts_that_copies_keep() -> None:
+    note = Note("rank on other tasks", "--top shows more", column="95 %")
+    assert note == str(note) == "rank on other tasks (--top shows more)"
+    for copied in (pickle.loads(pickle.dumps(note)), copy.deepcopy(note)):
+        assert (copied.text, copied.advice, copied.column) == (note.text, note.advice, note.column)
+    table = Table(("model", "95 %"), (Row(("a", "1–2")),), (note, "95 %: of what?"))
+    assert table.only("model").notes == ("95 %: of what?",)
+    assert without_advice("as it is (--top)") == "as it is (--top)"
 
 
 def test_the_best_is_the_best_of_several_models(table: Table) -> None:
-    best = {line.cells[0].strip(): line.best for line in table.lines() if line.kind == "row"}
+    best = {row.cells[0]: best for row, best in zip(table.rows, table.best, strict=True)}
     assert best["Flags"] == (False, False, False, False, True)
     assert not any(best["Names"])  # nobody to compare with
     ranked = rank_models(TASKS, COMPLETE + PARTIAL).table()
-    one, two = [line.best for line in ranked.lines() if line.kind == "row"]
+    one, two = ranked.best
     assert not any(one + two)  # their means are over other tasks
 
 
@@ -294,13 +327,21 @@ def test_names_are_as_long_as_they_must_be() -> None:
     assert names(result("a/x", "Flags", 0), result("a/x", "Flags", 0, revision="2")) == ("a/x@1", "a/x@2")
 
 
+def test_rows_as_columns_keep_footnotes_and_notes() -> None:
+    ranked = rank_models(TASKS, COMPLETE + PARTIAL).table()
+    assert ranked.footnotes
+    assert ranked.transposed().note_lines() == ranked.note_lines()
+    assert ranked.transposed().columns[0] == "rank"
+
+
 def test_one_note_has_one_mark_wherever_it_is_used_and_no_mark_two_notes() -> None:
     cells = [Score(0.5, 0.4, 0.6, marks=(f"note {n}",)) for n in (*range(60), 0)]
     made = footnoted(Table(tuple(map(str, range(61))), (Row(tuple(cells)),)))
     marks = [cell.marks for cell in made.rows[0].cells if isinstance(cell, Score)]
     assert marks[0] == marks[60] == ("a",)
     assert len(set(marks)) == 60
-    assert len(made.notes) == 60
+    assert len(made.footnotes) == len(made.note_lines()) == 60
+    assert made.notes == ()
 
 
 def test_an_empty_table_is_a_table() -> None:

@@ -16,16 +16,12 @@ from embark.boards.comparable_results import ResultSet, load_results
 from embark.boards.leaderboards import Leaderboard, no_results, rank_models
 from embark.boards.matrix import DEFAULT_RULE
 from embark.catalogue import Catalogue, UnknownName, counted, listed
+from embark.documents import DOCUMENT_PARTS, FIGURES, TABLES, Document, NamedTable, Paragraph, Section
 from embark.models import known_models
 from embark.outgoing import write_text
 from embark.redaction import Content, redacted_value, this_machine
-from embark.results import TaskResult
-from embark.results.table import Noted, Table, applicable
-from embark.settings import Settings, load_settings
-from embark.studies.document import DOCUMENT_PARTS, FIGURES, TABLES, Document, NamedTable, Paragraph, Section
-from embark.studies.report_comparisons import compare_models, comparisons_by_task, paired_comparisons
-from embark.studies.report_data import Reported
-from embark.studies.report_protocols import (
+from embark.reports.comparisons import compare_models, comparisons_by_task, paired_comparisons
+from embark.reports.protocols import (
     bibtex,
     byline,
     protocols,
@@ -34,7 +30,11 @@ from embark.studies.report_protocols import (
     warnings_and_errata,
     what_was_run,
 )
-from embark.studies.report_scores import category_scores, costs_of_models, leaderboards, summary, task_scores
+from embark.reports.reported import Reported
+from embark.reports.scores import category_scores, costs_of_models, leaderboards, summary, task_scores
+from embark.results import TaskResult
+from embark.settings import Settings, load_settings
+from embark.tables import Noted, Table, applicable
 from embark.tasks import Tasks, Wanted, get_benchmark
 from embark.types import Benchmark, EmbarkError, Task
 

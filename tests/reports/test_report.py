@@ -10,10 +10,13 @@ import shutil
 import subprocess
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
+import matplotlib as mpl
 import pytest
+from matplotlib.ft2font import FT2Font
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -21,11 +24,7 @@ import embark
 from color_models import COLORS, model
 from embark.catalogue import UnknownName
 from embark.cli import app
-from embark.redaction import redacted_value, this_machine
-from embark.results import Results
-from embark.results.table import Row, Score, Table, longtable, shown
-from embark.stats.compare import compare_results
-from embark.studies.document import (
+from embark.documents import (
     DOCUMENT_PARTS,
     Bullets,
     Commands,
@@ -35,7 +34,11 @@ from embark.studies.document import (
     Paragraph,
     Section,
 )
-from embark.studies.report_comparisons import difference_figures
+from embark.redaction import redacted_value, this_machine
+from embark.reports.comparisons import difference_figures
+from embark.results import Results
+from embark.stats.compare import compare_results
+from embark.tables import Row, Score, Table, longtable, shown
 from embark.types import Benchmark, EmbarkError
 from folders import two_tasks
 
@@ -44,6 +47,7 @@ TAGS = {
     "figcaption", "div", "table", "thead", "tbody", "tr", "th", "td", "small", "br", "wbr", "img", "ul", "li", "dl",
     "dt", "dd", "pre", "code", "b",
 }  # fmt: skip
+EM, PAGE = 8.5, 483.7  # points: of the small type of tables, and 170 mm
 HOSTILE = "evil/$x_{2$ <script>alert(1)</script> [a](b) *|* \\input{/etc/passwd} ‮é 日本 & -- #1 %"
 
 
@@ -168,10 +172,29 @@ def check_latex(text: str) -> None:
     assert plain.count("{") == plain.count("}")
     assert "\\input" not in text
     for layout, body in re.findall(r"\\begin\{longtable\}\{(.*?)\}\n(.*?)\\end\{longtable\}", text, flags=re.S):
-        columns = len(re.findall("[lrp]", re.sub(r">\{.*?\}p\{.*?em\}", "p", layout)))
-        rows = [line for line in body.splitlines() if line.endswith(r"\\") and "multicolumn" not in line]
-        cells = {len(re.findall(r"(?<!\\)&", row)) + 1 for row in rows}
-        assert cells == {columns}
+        kinds = re.findall(r">\{\\raggedright\\arraybackslash\}p\{([\d.]+)em\}|[lr]", layout)
+        lines = [line for line in body.splitlines() if line.endswith(r"\\") and "multicolumn" not in line]
+        rows = [re.split(r"(?<!\\)&", line) for line in lines]
+        assert {len(row) for row in rows} == {len(kinds)}
+        columns = zip(kinds, zip(*rows, strict=True), strict=True)
+        widths = [float(wrapped) * EM if wrapped else max(map(printed_width, cells)) for wrapped, cells in columns]
+        assert sum(widths) + 8 * len(widths) <= PAGE, body[:200]
+
+
+@cache
+def computer_modern() -> FT2Font:
+    """The font of LaTeX, as matplotlib brings it; at 8.5 points it is as wide as the one for 8 points."""
+    font = FT2Font(str(Path(mpl.get_data_path()) / "fonts" / "ttf" / "cmr10.ttf"))
+    font.set_size(EM, 72 * 64)
+    return font
+
+
+def printed_width(cell: str) -> float:
+    """The points that a cell of a table takes, without its commands."""
+    text = re.sub(r"\\(allowbreak ?|midrule|mathbf)", "", cell)
+    text = re.sub(r"\\text\w+\{\}|\\pm", "+", text).replace("--", "-")
+    computer_modern().set_text(re.sub(r"[^ -~]|[\\${}]", "", text).strip())
+    return float(computer_modern().get_width_height()[0]) / 64 / 64
 
 
 def test_the_latex_compiles(written: Path, tmp_path: Path) -> None:
@@ -245,7 +268,7 @@ def with_pocket(scored: embark.Settings, folder: Path) -> embark.Settings:
 def test_without_matplotlib_there_are_no_figures(
     scored: embark.Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("embark.studies.report.find_spec", lambda name: None)
+    monkeypatch.setattr("embark.reports.report.find_spec", lambda name: None)
     report = embark.report(settings=scored)
     report.write(tmp_path)
     assert any("matplotlib" in note for note in report.notes)
