@@ -15,8 +15,8 @@ from embark.settings import Settings
 from embark.stats.outcomes import observations_of, require_outcomes
 from embark.stats.shared import ItemNumbers, Observations, part_interval
 from embark.studies.analysis import Analysis
-from embark.studies.own_results import own_results
-from embark.studies.plotting import color, marker
+from embark.studies.outcomes import columns_of, load_outcomes
+from embark.studies.plotting import draw_series
 from embark.tasks import Tasks
 from embark.types import Array, Benchmark, EmbarkError
 
@@ -39,7 +39,7 @@ def breakdown(
     values of a label counts in each of their groups. `pool` puts the items of all tasks together: one group a value.
     Published scores have no outcomes of items, so they cannot be broken down.
     """
-    results = own_results(benchmark, tasks, settings=settings)
+    results = load_outcomes(benchmark, tasks, settings=settings)
     numbers: dict[str, ItemNumbers] = {}
     groups = [
         group
@@ -113,24 +113,20 @@ class Breakdown(Analysis):
     def draw(self, figure: Any) -> None:
         """A row for each group, and in it a point with its interval for each model."""
         axes = figure.subplots()
-        places = {group: -row for row, group in enumerate(self._groups)}
-        several = len({task for task, _, _ in places}) > 1
-        step = 0.7 / len(self._models)
-        for number, model in enumerate(self._models):
-            own = [part for part in self.parts if part.model == model]
-            shift = step * (number - (len(self._models) - 1) / 2)
-            rows = [places[part.task, part.fact, part.value] - shift for part in own]
-            ends = ([100 * part.interval[0] for part in own], [100 * part.interval[1] for part in own])
-            axes.hlines(rows, *ends, color=color(number), lw=1)
-            scores = [100 * part.score for part in own]
-            axes.plot(scores, rows, marker(10 * number), ms=4, color=color(number), label=short(model))
+        heights = {group: -row for row, group in enumerate(self._groups)}
+        several = len({task for task, _, _ in heights}) > 1
+        series: dict[str, dict[float, Score]] = {short(model): {} for model in self._models}
+        for part in self.parts:
+            height = heights[part.task, part.fact, part.value]
+            series[short(part.model)][height] = Score(part.score, *part.interval)
+        draw_series(axes, series)
         counts = {(part.task, part.fact, part.value): part.items for part in self.parts}
         names = [
             f"{f'{short(task)} · ' if several else ''}{value} ({counts[task, fact, value]:,})"
-            for task, fact, value in places
+            for task, fact, value in heights
         ]
-        axes.set_yticks(list(places.values()), names, fontsize=7)
-        axes.set(xlabel="score (%), with 95 % intervals over items; in brackets: items", ylim=(0.3 - len(places), 0.7))
+        axes.set_yticks(list(heights.values()), names, fontsize=7)
+        axes.set(xlabel="score (%), with 95 % intervals over items; in brackets: items", ylim=(0.3 - len(heights), 0.7))
         axes.grid(visible=False, axis="y")
         figure.legend(loc="outside lower center", ncols=3, fontsize=8)
 
@@ -145,11 +141,7 @@ class Breakdown(Analysis):
 
 def _groups(result: TaskResult, numbers: ItemNumbers, classes: bool) -> Iterator[_Group]:
     """The groups of a result, by every label that its outcomes hold; none where the score is not a mean of items."""
-    try:
-        table = result.outcomes()
-    except (EmbarkError, OSError, ValueError):  # an imported result has none
-        return
-    columns = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
+    columns = columns_of(result)
     labels = {name.removeprefix(ABOUT): columns[name] for name in columns if name.startswith(ABOUT)}
     if classes and "label" in columns:
         labels[CLASS] = columns["label"]

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from embark.catalogue import group_values, listed
+from embark.catalogue import group_values
 from embark.results import TaskResult
 from embark.results.drawing import COLUMN, PAGE
 from embark.results.table import Row, Score, Table, short
 from embark.settings import Settings
 from embark.stats.intervals import mean_interval
 from embark.studies.analysis import Analysis
-from embark.studies.own_results import own_results
-from embark.studies.plotting import GREY, color, legend_below, marker
+from embark.studies.outcomes import columns_of, read_outcomes
+from embark.studies.plotting import GREY, color, legend_below, marker, panels_across
 from embark.tasks import Tasks, Wanted
-from embark.types import Array, Benchmark, EmbarkError
+from embark.types import Array, Benchmark
 
 BINS = 15  # of equal width, as is usual
 DRAWS = 300
@@ -36,17 +36,8 @@ def calibration(
     Probabilities are a softmax over the classes at the model's own scale of similarities (100 where it states none).
     `models` are names or patterns. Published scores have no outcomes.
     """
-    loaded = own_results(benchmark, tasks, models, settings)
-    results = loaded.results
-    parts = {result.model + result.task: confidence_of(result) for result in results}
-    calibrated = tuple(part for part in parts.values() if part is not None)
-    if not calibrated:
-        raise EmbarkError(
-            "No result on disk tells how sure its predictions are: only zero-shot tasks do. Run one first."
-        )
-    left_out = [f"{result.task} of {result.model}" for result in results if parts[result.model + result.task] is None]
-    more = (f"left out, outcomes tell no probabilities: {listed(left_out, 3)}",) if left_out and tasks else ()
-    return Calibration(calibrated, notes=(*loaded.notes, *more))
+    parts, notes = read_outcomes(confidence_of, "probabilities", "zero-shot", benchmark, tasks, models, settings)
+    return Calibration(parts, notes=notes)
 
 
 @dataclass(frozen=True)
@@ -144,9 +135,7 @@ class Calibration(Analysis):
     @property
     def _panels(self) -> tuple[int, int]:
         """Rows and columns of panels."""
-        count = len({part.task for part in self.parts})
-        across = min(count, ACROSS)
-        return -(-count // across), across
+        return panels_across(len({part.task for part in self.parts}), ACROSS)
 
 
 def calibration_error(right: Array, probability: Array) -> float:
@@ -157,15 +146,12 @@ def calibration_error(right: Array, probability: Array) -> float:
 
 
 def confidence_of(result: TaskResult) -> Confidence | None:
-    """The predictions that a result's outcomes hold; None where they do not tell how sure they are."""
-    try:
-        table = result.outcomes()
-    except (EmbarkError, OSError, ValueError):  # an imported result has none
-        return None
+    """The predictions that a result's outcomes hold; None where they have no probabilities."""
+    columns = columns_of(result)
     names = ("accuracy", "probability", "entropy", "margin")
-    if not set(names) <= set(table.column_names):
+    if not set(names) <= set(columns):
         return None
-    return Confidence(result.model, result.task, *(np.asarray(table[name], np.float64) for name in names))
+    return Confidence(result.model, result.task, *(columns[name].astype(np.float64) for name in names))
 
 
 def _bins(probability: Array) -> Array:

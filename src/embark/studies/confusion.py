@@ -15,10 +15,10 @@ from embark.results.table import Exact, Row, Score, Table, applicable, short
 from embark.settings import Settings
 from embark.stats.intervals import mean_interval
 from embark.studies.analysis import Analysis
-from embark.studies.own_results import own_results
+from embark.studies.outcomes import columns_of, read_outcomes
 from embark.studies.plotting import draw_heat
 from embark.tasks import Tasks, Wanted
-from embark.types import Array, Benchmark, EmbarkError
+from embark.types import Array, Benchmark
 
 PANELS = 4  # drawn side by side
 CLASSES = 30  # drawn of each; of more, those with most errors
@@ -37,17 +37,8 @@ def confusion(
     `models` are names or patterns. With `matrix`, the table has the cells of the confusion matrix instead of a line per
     class. Published scores have no outcomes.
     """
-    loaded = own_results(benchmark, tasks, models, settings)
-    results = loaded.results
-    parts = tuple(part for result in results if (part := classes_of(result)) is not None)
-    if not parts:
-        raise EmbarkError(
-            "No result on disk tells the classes of its items: only zero-shot and probe tasks do. Run one first."
-        )
-    shown = {(part.model, part.task) for part in parts}
-    left_out = [f"{result.task} of {result.model}" for result in results if (result.model, result.task) not in shown]
-    more = (f"left out, outcomes tell no classes: {listed(left_out, 3)}",) if left_out and tasks else ()
-    return Confusion(parts, matrix, notes=(*loaded.notes, *more))
+    parts, notes = read_outcomes(classes_of, "classes", "zero-shot and probe", benchmark, tasks, models, settings)
+    return Confusion(parts, matrix, notes=notes)
 
 
 @dataclass(frozen=True)
@@ -156,16 +147,12 @@ class Confusion(Analysis):
 
 def classes_of(result: TaskResult) -> Classified | None:
     """The predictions that a result's outcomes hold by name; None where they hold none."""
-    try:
-        table = result.outcomes()
-    except (EmbarkError, OSError, ValueError):  # an imported result has none
+    columns = columns_of(result)
+    runs = [name for name in columns if re.fullmatch(PREDICTED, name)]
+    if "label" not in columns or not runs:
         return None
-    runs = [name for name in table.column_names if re.fullmatch(PREDICTED, name)]
-    if "label" not in table.column_names or not runs:
-        return None
-    label = np.asarray(table["label"].to_pylist(), np.str_)
-    predicted = np.array([table[name].to_pylist() for name in runs], np.str_)
-    return classified(result.model, result.task, label, predicted)
+    predicted = np.array([columns[name] for name in runs]).astype(np.str_)
+    return classified(result.model, result.task, columns["label"].astype(np.str_), predicted)
 
 
 def classified(model: str, task: str, label: Array, predicted: Array) -> Classified:

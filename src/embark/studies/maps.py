@@ -20,7 +20,7 @@ from embark.run.embedded_task import Embedded, EmbeddedPart, sample
 from embark.run.models import Models
 from embark.studies.analysis import Analysis
 from embark.studies.geometry import first_label, part_of
-from embark.studies.plotting import SMALL, color, label_points, legend_below, marker
+from embark.studies.plotting import SMALL, color, label_points, legend_below, marker, panels_across
 from embark.studies.stored_tasks import SharedArguments, one_stored_task
 from embark.tasks import Tasks
 from embark.types import Array, Classes, EmbarkError, Groups, Split
@@ -131,8 +131,7 @@ class Maps(Analysis):
     @property
     def _panels(self) -> tuple[int, int]:
         """Rows and columns of panels."""
-        columns = min(len(self.models), 2)
-        return -(-len(self.models) // columns), columns
+        return panels_across(len(self.models), 2)
 
 
 def lay_out(task: Embedded, by: str = "side", method: str | None = None, subset: str | None = None) -> ModelMap:

@@ -10,6 +10,7 @@ import numpy as np
 
 from embark.boards.matrix import Matrix, load_matrix
 from embark.catalogue import check_name, match_words
+from embark.results import TaskResult
 from embark.settings import Settings
 from embark.tasks import Tasks, Wanted
 from embark.types import Benchmark, EmbarkError, ModelCard
@@ -27,7 +28,7 @@ FACTS: dict[str, Callable[[ModelCard], Any]] = {
 }
 
 
-def load_field(
+def load_scores(
     benchmark: str | Benchmark | None,
     tasks: Tasks,
     models: Wanted,
@@ -37,6 +38,13 @@ def load_field(
 ) -> Matrix:
     """The scores of chosen models: those of these names or patterns that meet every condition (see `only_models`)."""
     return only_models(load_matrix(benchmark, tasks, own=own, settings=settings), models, where)
+
+
+def results_of(models: Wanted, results: Sequence[TaskResult]) -> tuple[TaskResult, ...]:
+    """The results of the models of these names or patterns."""
+    names = {result.model for result in results}
+    wanted = match_words("model with results", names, models) if results else None
+    return tuple(result for result in results if wanted is None or result.model in wanted)
 
 
 def only_models(matrix: Matrix, models: Wanted = None, where: Sequence[str] = ()) -> Matrix:

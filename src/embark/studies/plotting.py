@@ -5,13 +5,13 @@ The style sheet is `embark.results.drawing.STYLE`; widths of a column and a page
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from embark.results.table import rounded, short, without_kind
+from embark.results.table import Score, rounded, short, without_kind
 from embark.types import Array
 
 # Okabe and Ito's, which survive every common color blindness, two greys, and those of Tol's muted ones that differ.
@@ -42,6 +42,37 @@ def marker(number: int) -> str:
 def short_task(name: str, most: int = 22) -> str:
     """A task's name without the word for its kind, cut to `most` characters."""
     return short(without_kind(name), most)
+
+
+def draw_scores(
+    axes: Any, heights: Sequence[float] | Array, scores: Sequence[Score], tint: str, marker: str = "o", **look: Any
+) -> None:
+    """Scores in percent with their intervals, each at a height."""
+    axes.hlines(
+        heights, [100 * score.low for score in scores], [100 * score.high for score in scores], color=tint, lw=1
+    )
+    axes.plot([100 * score.value for score in scores], heights, **{"color": tint, "marker": marker, "lw": 0, **look})
+
+
+def draw_series(axes: Any, series: Mapping[str, Mapping[float, Score]]) -> list[tuple[float, Score]]:
+    """The scores of each series (a model, a route), by the height of their row; all points with their own heights.
+
+    Series are shifted against each other by parts of a row, the first at the top.
+    """
+    points = []
+    for number, (name, scores) in enumerate(series.items()):
+        shift = 0.7 * (number - (len(series) - 1) / 2) / len(series)
+        heights = [row - shift for row in scores]
+        tint = color(number)
+        draw_scores(axes, heights, [*scores.values()], tint, MARKERS[number % len(MARKERS)], label=name)
+        points += zip(heights, scores.values(), strict=True)
+    return points
+
+
+def panels_across(count: int, most: int) -> tuple[int, int]:
+    """The rows and columns of so many panels, with at most so many side by side."""
+    columns = min(count, most)
+    return -(-count // columns), columns
 
 
 def amount(value: float) -> str:

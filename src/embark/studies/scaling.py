@@ -15,7 +15,7 @@ from embark.results.table import Row, Table, applicable, rounded, short
 from embark.settings import Settings
 from embark.studies.analysis import Analysis
 from embark.studies.correlate import OVER_MODELS, Agreement, agreement
-from embark.studies.model_filter import fact, load_field
+from embark.studies.model_filter import fact, load_scores
 from embark.studies.plotting import COLORS, SMALL, amount, color, label_points, legend_below, log_axis, marker
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark, EmbarkError, ModelCard
@@ -43,7 +43,7 @@ def scaling(
     compares only models that share a fact: architecture, objective, family, data, parameters. `models` are names or
     patterns, `where` conditions on their cards: "architecture=vit", "data=400..2000" (millions).
     """
-    matrix = load_field(benchmark, tasks, models, where, own, settings)
+    matrix = load_scores(benchmark, tasks, models, where, own, settings)
     return fit_scaling(matrix, matrix.cards, against, by, hold)
 
 

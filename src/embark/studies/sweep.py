@@ -18,7 +18,7 @@ from embark.run.embedded_task import Embedded
 from embark.stats.paired import difference
 from embark.stats.shared import ItemNumbers, Part, interval
 from embark.studies.analysis import Analysis
-from embark.studies.plotting import GREY, amount, color, legend_below
+from embark.studies.plotting import GREY, amount, color, legend_below, panels_across
 from embark.types import Array, Scores
 
 LINE_STYLES = ("-", "--", ":", "-.")
@@ -170,8 +170,7 @@ class Sweep(Analysis):
     def _panels(self) -> tuple[int, int]:
         """Rows and columns of panels of lines."""
         count = len(self._by_task)
-        across = min(count, 2 if count in (2, 4) else 3)
-        return -(-count // across), across
+        return panels_across(count, 2 if count == 4 else 3)
 
     def _draw_points(self, figure: Any) -> None:
         """Draw a point with its interval for each variant; one panel per curve."""

@@ -14,8 +14,8 @@ from embark.results.table import Row, Table
 from embark.run.embedded_task import sample
 from embark.stats.intervals import NO_SPREAD
 from embark.studies.maps import METHODS, plane
-from embark.studies.omni_analyses import COLOR, MARKER, OmniAnalysis, below_legend, legend_entry
-from embark.studies.omni_directions import Direction
+from embark.studies.omni.analyses import COLOR, MARKER, OmniAnalysis, below_legend, legend_entry
+from embark.studies.omni.directions import Direction
 from embark.studies.plotting import COLORS
 from embark.tasks.omni import KINDS
 from embark.types import Array, Modality

@@ -24,7 +24,7 @@ from embark.settings import Settings, load_settings
 from embark.stats.intervals import NO_SPREAD
 from embark.studies.diagnosis import Diagnosis, make_folder
 from embark.studies.maps import METHODS
-from embark.studies.omni_analyses import (
+from embark.studies.omni.analyses import (
     Asymmetry,
     Distribution,
     Modalities,
@@ -37,8 +37,8 @@ from embark.studies.omni_analyses import (
     mean_scores,
     whose,
 )
-from embark.studies.omni_directions import TOP, Direction, MixedLists, stored_directions
-from embark.studies.omni_maps import ModalityMap, ShiftMaps, item_layout, shift_layout
+from embark.studies.omni.directions import TOP, Direction, MixedLists, stored_directions
+from embark.studies.omni.maps import ModalityMap, ShiftMaps, item_layout, shift_layout
 from embark.tasks import Tasks, choose_tasks
 from embark.tasks.omni import KINDS
 

@@ -34,7 +34,7 @@ from embark.settings import Settings, load_settings
 from embark.stats.paired import Difference, difference
 from embark.stats.shared import Part, interval
 from embark.studies.analysis import Analysis
-from embark.studies.ark_queries import KNOWLEDGE, METRICS, Group, Queries, Route, groups_of
+from embark.studies.ark.queries import KNOWLEDGE, METRICS, Group, Queries, Route, groups_of
 from embark.studies.diagnosis import Diagnosis, make_folder
 from embark.studies.plotting import MARKERS, color, legend_below
 from embark.tasks import TASKS, Tasks, choose_tasks

@@ -16,7 +16,7 @@ from embark.results.drawing import PAGE
 from embark.results.table import Exact, Row, Table, applicable, named, points, short
 from embark.settings import Settings
 from embark.studies.analysis import Analysis
-from embark.studies.model_filter import fact, load_field
+from embark.studies.model_filter import fact, load_scores
 from embark.studies.plotting import COLORS
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark, EmbarkError
@@ -38,7 +38,7 @@ def extremes(
 
     `models` are names or patterns, `where` conditions on their cards: "architecture=vit", "data=400..2000" (millions).
     """
-    return group_extremes(load_field(benchmark, tasks, models, where, own, settings), by)
+    return group_extremes(load_scores(benchmark, tasks, models, where, own, settings), by)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from embark.models.recorded import input_of
 from embark.readers.pocket_ark import questions
 from embark.settings import Settings, load_settings
 from embark.studies.ark import ArkDiagnosis, diagnose_ark
-from embark.studies.ark_queries import METRICS, Group
+from embark.studies.ark.queries import METRICS, Group
 from embark.tasks import TASKS
 from embark.tasks.ark import DEMANDS, SKILLS
 from embark.types import EmbarkError, Text

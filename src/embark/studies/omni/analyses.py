@@ -21,7 +21,7 @@ from embark.stats.intervals import quantile
 from embark.stats.paired import Difference, difference
 from embark.stats.shared import Observations, Part, interval
 from embark.studies.analysis import Analysis
-from embark.studies.omni_directions import TOP, Direction
+from embark.studies.omni.directions import TOP, Direction
 from embark.studies.plotting import COLORS, MARKERS, SMALL
 from embark.tasks.omni import KINDS
 from embark.types import Array, Modality

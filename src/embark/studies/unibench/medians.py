@@ -15,7 +15,7 @@ from embark.results.table import Row, Score, Table, applicable, named, points
 from embark.settings import Settings
 from embark.stats.intervals import LEVEL
 from embark.studies.analysis import Analysis
-from embark.studies.model_filter import load_field
+from embark.studies.model_filter import load_scores
 from embark.studies.plotting import color, legend_below, short_task
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark, EmbarkError, Task
@@ -37,7 +37,7 @@ def medians(
 
     `models` are names or patterns, `where` conditions on their cards: "architecture=vit", "data=400..2000" (millions).
     """
-    return field_medians(load_field(benchmark, tasks, models, where, own, settings), by)
+    return field_medians(load_scores(benchmark, tasks, models, where, own, settings), by)
 
 
 @dataclass(frozen=True)

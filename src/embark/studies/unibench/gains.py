@@ -14,7 +14,7 @@ from embark.results.drawing import PAGE
 from embark.results.table import Row, Table, applicable, named, short, signed_points
 from embark.settings import Settings
 from embark.studies.analysis import Analysis
-from embark.studies.model_filter import fact, load_field
+from embark.studies.model_filter import fact, load_scores
 from embark.studies.plotting import COLORS, GREY
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark, EmbarkError
@@ -43,7 +43,7 @@ def gains(
     ImageNet where it is not named. `models` are names or patterns, `where` conditions on their cards:
     "architecture=vit", "data=400..2000" (millions).
     """
-    matrix = load_field(benchmark, tasks, models, where, own, settings)
+    matrix = load_scores(benchmark, tasks, models, where, own, settings)
     capable = all("capability" in task.tags for task in matrix.tasks)
     return relative_gains(matrix, against, by or ("capability" if capable else "category"), reference)
 
