@@ -15,7 +15,7 @@ from embark.settings import Settings
 from embark.stats.intervals import mean_interval
 from embark.studies.analysis import Analysis
 from embark.studies.outcomes import columns_of, read_outcomes
-from embark.studies.plotting import GREY, color, legend_below, marker, panels_across
+from embark.studies.plotting import GREY, color, legend_below, legend_entry, marker, panels_across
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark
 
@@ -113,8 +113,6 @@ class Calibration(Analysis):
 
     def draw(self, figure: Any) -> None:
         """A panel per task: accuracy against confidence, bin by bin; below the diagonal, a model is too sure."""
-        from matplotlib.lines import Line2D
-
         models = list(dict.fromkeys(part.model for part in self.parts))
         panels = figure.subplots(*self._panels, squeeze=False, sharex=True, sharey=True).ravel()
         by_task = group_values((part.task, part) for part in self.parts)
@@ -129,7 +127,7 @@ class Calibration(Analysis):
             axes.label_outer()
         for axes in panels[len(by_task) :]:
             axes.set_axis_off()
-        looks = [Line2D([], [], color=color(number), marker=marker(8 * number)) for number in range(len(models))]
+        looks = [legend_entry(color=color(number), marker=marker(8 * number), lw=1.2) for number in range(len(models))]
         legend_below(figure, [short(model, 34) for model in models], looks)
 
     @property

@@ -5,7 +5,7 @@ The style sheet is `embark.results.drawing.STYLE`; widths of a column and a page
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -162,15 +162,17 @@ def draw_heat(
     blank: float = -np.inf,
     ends: tuple[float | None, float | None] = (None, None),
     colored: Array | None = None,
-) -> None:
-    """Values as colors with numbers on them, but none below `blank`; what is missing is left white.
+    cmap: str = "viridis",
+    text: Callable[[float], str] = lambda value: rounded(value, 0),
+) -> Any:
+    """An image of values as colors, NaN as white, with the `text` of each value that is not below `blank`.
 
     `colored` tells which values have a color (default: all); the others are numbers alone. `ends` are the values of
     the first and last color (default: the least and the largest).
     """
     colored = np.ones(values.shape, bool) if colored is None else colored
     shades = np.where(colored, values, np.nan)
-    image = axes.imshow(shades, cmap="viridis", aspect="auto", interpolation="nearest", vmin=ends[0], vmax=ends[1])
+    image = axes.imshow(shades, cmap=cmap, aspect="auto", interpolation="nearest", vmin=ends[0], vmax=ends[1])
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
@@ -183,9 +185,17 @@ def draw_heat(
                 red, green, blue, _ = image.cmap(image.norm(value))
                 dark = colored[row, column] and 0.3 * red + 0.59 * green + 0.11 * blue < 0.5
                 axes.text(
-                    column, row, rounded(value, 0), ha="center", va="center", fontsize=SMALL,
+                    column, row, text(value).replace("-", "−"), ha="center", va="center", fontsize=SMALL,
                     color="white" if dark else "black",
                 )  # fmt: skip
+    return image
+
+
+def legend_entry(**look: Any) -> Any:
+    """A legend's entry: a marker, unless the look has a width of line."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], **{"lw": 0, **look})
 
 
 def legend_below(figure: Any, labels: Sequence[str], handles: Sequence[Any], fontsize: float = 7) -> None:

@@ -18,7 +18,7 @@ from embark.run.embedded_task import Embedded
 from embark.stats.paired import difference
 from embark.stats.shared import ItemNumbers, Part, interval
 from embark.studies.analysis import Analysis
-from embark.studies.plotting import GREY, amount, color, legend_below, panels_across
+from embark.studies.plotting import GREY, amount, color, legend_below, legend_entry, panels_across
 from embark.types import Array, Scores
 
 LINE_STYLES = ("-", "--", ":", "-.")
@@ -148,16 +148,14 @@ class Sweep(Analysis):
 
     def _draw_legend(self, figure: Any, models: Sequence[str], groups: Sequence[str]) -> None:
         """The colors of the models, the styles of the groups, and the line of chance."""
-        from matplotlib.lines import Line2D
-
         several = len(models) > 1
-        handles = {short(m, 34): Line2D([], [], color=color(i), lw=3) for i, m in enumerate(models)}
+        handles = {short(m, 34): legend_entry(color=color(i), lw=3) for i, m in enumerate(models)}
         for number, group in enumerate(groups if groups != [""] else []):
             look: dict[str, Any] = {"marker": POINT_MARKERS[number % 4], "linestyle": LINE_STYLES[number % 4]}
-            handles[group] = Line2D([], [], color="#444444" if several else color(number), **look)
+            handles[group] = legend_entry(color="#444444" if several else color(number), lw=1.2, **look)
         if self.axis != "k" and any(curve.task.task.chance for curve in self.curves):
-            handles["chance"] = Line2D([], [], color=GREY, linewidth=0.8, linestyle=":")
-        handles["95 % intervals"] = Line2D([], [], color=GREY, alpha=0.3, lw=6)
+            handles["chance"] = legend_entry(color=GREY, lw=0.8, ls=":")
+        handles["95 % intervals"] = legend_entry(color=GREY, alpha=0.3, lw=6)
         if not several and len(groups) > 1:
             del handles[short(models[0], 34)]  # whose colors are those of the groups
         legend_below(figure, list(handles), list(handles.values()))

@@ -15,11 +15,11 @@ from embark import published
 from embark.boards.matrix import Matrix, grouped, load_matrix
 from embark.catalogue import listed
 from embark.results.drawing import PAGE
-from embark.results.table import Row, Table, applicable, short
+from embark.results.table import Row, Table, applicable, rounded, short
 from embark.settings import Settings
 from embark.studies.analysis import Analysis
 from embark.studies.correlate import OVER_MODELS, Agreement, agreement
-from embark.studies.plotting import SMALL
+from embark.studies.plotting import draw_heat
 from embark.tasks import Tasks
 from embark.types import Benchmark, EmbarkError
 
@@ -95,20 +95,20 @@ class ExternalCorrelations(Analysis):
     def draw(self, figure: Any) -> None:
         """A heat map of groups × measures; numbers in bold where the interval is on one side of zero."""
         axes = figure.subplots()
-        values = np.full((len(self.groups), len(self.measures)), np.nan)
-        for (group, measure), r in self.values.items():
-            row, column = self.groups.index(group), self.measures.index(measure)
-            values[row, column] = r.value
-            ink = "white" if abs(r.value) > 0.65 else "black"
-            weight = "bold" if r.low > 0 or r.high < 0 else "normal"
-            number = f"{r.value:.2f}".replace("-", "−").replace("0.", ".")  # many stand side by side
-            axes.text(column, row, number, ha="center", va="center", fontsize=SMALL, color=ink, fontweight=weight)
-        image = axes.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
+        cells = [[self.values.get((group, measure)) for measure in self.measures] for group in self.groups]
+        values = np.array([[r.value if r else np.nan for r in line] for line in cells])
         names = [short(name, 16) for name in self.measures]
-        axes.set_xticks(range(len(names)), names, rotation=40, ha="right", rotation_mode="anchor", fontsize=7)
-        axes.set_yticks(range(len(self.groups)), [short(name, 30) for name in self.groups], fontsize=7)
-        axes.grid(False)
+        groups = [short(name, 30) for name in self.groups]
+        image = draw_heat(axes, values, groups, names, ends=(-1, 1), cmap="RdBu_r", text=_short_number)
+        certain = [r.low > 0 or r.high < 0 for line in cells for r in line if r]
+        for number, text in zip(certain, axes.texts, strict=True):
+            text.set_fontweight("bold" if number else "normal")
         figure.colorbar(image, ax=axes, label=f"{self.correlation.capitalize()} r")
+
+
+def _short_number(value: float) -> str:
+    """A correlation as it stands in a cell beside many others: .43, −.07, 1.00."""
+    return rounded(value, 2).replace("0.", ".")
 
 
 def correlate_external(

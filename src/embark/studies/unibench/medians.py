@@ -16,7 +16,7 @@ from embark.settings import Settings
 from embark.stats.intervals import LEVEL
 from embark.studies.analysis import Analysis
 from embark.studies.model_filter import load_scores
-from embark.studies.plotting import color, legend_below, short_task
+from embark.studies.plotting import color, legend_below, legend_entry, short_task
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark, EmbarkError, Task
 
@@ -106,8 +106,6 @@ class Medians(Analysis):
 
     def draw(self, figure: Any) -> None:
         """A line per task: quartiles as a bar, the median as a point, chance as a tick."""
-        from matplotlib.lines import Line2D
-
         axes = figure.subplots()
         groups = list(dict.fromkeys(row.group for row in self.tasks))
         for line, row in enumerate(self.tasks):
@@ -119,9 +117,9 @@ class Medians(Analysis):
         axes.set_yticks(range(len(self.tasks)), [f"{short_task(r.task.name, 26)} ({r.models})" for r in self.tasks])
         axes.set_ylim(len(self.tasks) - 0.4, -0.6)
         axes.set(xlabel="score (points); in brackets: number of models")
-        looks = {group: Line2D([], [], color=color(number), marker="o", lw=0) for number, group in enumerate(groups)}
-        looks["quartiles"] = Line2D([], [], color="#888888", lw=3.5, alpha=0.5)
-        looks["chance"] = Line2D([], [], color="black", marker="|", lw=0, ms=7)
+        looks = {group: legend_entry(color=color(number), marker="o") for number, group in enumerate(groups)}
+        looks["quartiles"] = legend_entry(color="#888888", lw=3.5, alpha=0.5)
+        looks["chance"] = legend_entry(color="black", marker="|", ms=7)
         legend_below(figure, list(looks), list(looks.values()))
 
 
