@@ -73,7 +73,7 @@ class Classified:
             items = int(self.counts[row].sum().round())
             recall = Score(recalls[row], *mean_interval(self.right[self.label == row]))
             outcomes = np.repeat([1.0, 0.0], [round(hits), round(predicted[row] - hits)])
-            ends = mean_interval(outcomes) if len(outcomes) and self.whole else (np.nan, np.nan)
+            ends = mean_interval(outcomes) if len(outcomes) and self.one_run else (np.nan, np.nan)
             precision = Score(hits / predicted[row] if predicted[row] else 0.0, *ends)
             others = self.counts[row] * (np.arange(len(self.classes)) != row)
             worst = int(others.argmax())
@@ -82,7 +82,7 @@ class Classified:
             yield ClassScores(self.classes[row], items, recall, precision, f1, taken_for)
 
     @property
-    def whole(self) -> bool:
+    def one_run(self) -> bool:
         """Whether there was one run, so that counts are numbers of items."""
         return bool((self.counts == self.counts.round()).all())
 
@@ -116,7 +116,7 @@ class Confusion(Analysis):
                 cells = (scores.name, scores.items, scores.recall, scores.precision, _share(scores.f1), most)
                 rows.append(Row(cells, f"{part.model} · {part.task}"))
         columns = ("class", "items", "recall", "precision", "F1", "most often taken for")
-        runs = any(not part.whole for part in self.parts)
+        runs = any(not part.one_run for part in self.parts)
         counts = listed([f"{part.task} {len(part.label):,}" for part in self.parts[:PANELS]])
         notes = {f"Items: {counts}.": True, "Predictions of probes are means over their runs.": runs}
         return Table(columns, tuple(rows), applicable(notes), models="rows")
@@ -139,8 +139,8 @@ class Confusion(Analysis):
             shown = [short(part.classes[i], 22) for i in classes]
             draw_heat(axes, shares, shown, shown, blank=0.5, ends=(0, 100))
             axes.set_aspect("equal")
-            of = f" ({CLASSES} of {len(part.classes)} classes)" if len(classes) < len(part.classes) else ""
-            axes.set_xlabel(f"{short(part.model, 30)}\n{short(part.task, 30)}{of}", fontsize=8)
+            count = f" ({CLASSES} of {len(part.classes)} classes)" if len(classes) < len(part.classes) else ""
+            axes.set_xlabel(f"{short(part.model, 30)}\n{short(part.task, 30)}{count}", fontsize=8)
         if len(self.parts) > PANELS:
             figure.text(0.01, 0.01, f"and {counted(len(self.parts) - PANELS, 'matrix')} more", fontsize=7)
 

@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from embark.boards.matrix import Matrix, grouped
-from embark.catalogue import listed
+from embark.boards.matrix import Matrix
+from embark.catalogue import check_name, listed
 from embark.results.drawing import PAGE
 from embark.results.table import Row, Table, applicable, rounded, short
 from embark.settings import Settings
 from embark.studies.analysis import Analysis
 from embark.studies.correlate import OVER_MODELS, Agreement, agreement
-from embark.studies.model_filter import fact, load_scores
+from embark.studies.model_filter import fact, group_means, load_scores
 from embark.studies.plotting import COLORS, SMALL, amount, color, label_points, legend_below, log_axis, marker
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark, EmbarkError, ModelCard
 
-UNITS = {"parameters": 1e6, "data": 1.0}  # of a card's number in a million
+AGAINST = ("parameters", "data")
 FEWEST = 3  # models that a line needs
 ACROSS = 3  # panels side by side
 
@@ -166,12 +166,10 @@ def fit_scaling(
 
     With `hold`, models count that share the fact with another one of another size.
     """
-    if against not in UNITS:
-        raise EmbarkError(f"Scores can be set against {' or '.join(UNITS)}, not '{against}'.")
-    sizes = np.array([_size(cards.get(model), against) for model in matrix.models])
+    check_name("scale of models", against, AGAINST)
+    sizes = np.array([fact(cards.get(model), against) or np.nan for model in matrix.models], float)
     trends, left_out = [], []
-    for group, columns in grouped(matrix.tasks, by).items():
-        scores = matrix.values[:, columns].mean(axis=1)
+    for group, scores in group_means(matrix, by).items():
         rows = np.flatnonzero(~np.isnan(sizes) & ~np.isnan(scores))
         strata = _strata([fact(cards.get(matrix.models[row]), hold) for row in rows] if hold else [0] * len(rows))
         rows, strata = _comparable(rows, strata, sizes)
@@ -228,9 +226,3 @@ def _comparable(rows: Array, strata: Array, sizes: Array) -> tuple[Array, Array]
 
 def _fact_name(value: Any) -> str:
     return amount(value) if isinstance(value, (int, float)) else str(value)
-
-
-def _size(card: ModelCard | None, against: str) -> float:
-    """In millions; NaN where it is not known."""
-    value = getattr(card, against, None)
-    return float(value) / UNITS[against] if value else float("nan")

@@ -36,7 +36,7 @@ from embark.stats.shared import Part, interval
 from embark.studies.analysis import Analysis
 from embark.studies.ark.queries import KNOWLEDGE, METRICS, Group, Queries, Route, groups_of
 from embark.studies.diagnosis import Diagnosis, make_folder
-from embark.studies.plotting import MARKERS, color, legend_below
+from embark.studies.plotting import MARKERS, color, draw_scores, draw_series, legend_below
 from embark.tasks import TASKS, Tasks, choose_tasks
 from embark.types import EmbarkError, Task
 
@@ -92,40 +92,37 @@ def diagnose_ark(
     options = {**vars(loading), "settings": settings}
     captioner = get_generator(captions, **options) if isinstance(captions, str) else captions
     rewriter = get_generator(rewrite, **options) if isinstance(rewrite, str) else rewrite
-    judge = get_reranker(rerank, **options) if isinstance(rerank, str) else rerank
-    own_prompts = prompts or {}
-    if unused := [stage for stage in own_prompts if {"caption": captioner, "rewrite": rewriter}.get(stage) is None]:
+    reranker = get_reranker(rerank, **options) if isinstance(rerank, str) else rerank
+    prompts = prompts or {}
+    if unused := [stage for stage in prompts if {"caption": captioner, "rewrite": rewriter}.get(stage) is None]:
         raise EmbarkError(f"There is a prompt for '{unused[0]}', but no model that it is for: name one.")
 
     def route(**stages: Any) -> Route:
-        of_route = {stage: prompt for stage, prompt in own_prompts.items() if stage in stages}
-        staged = Stages(**stages, depth=depth, prompts=of_route) if stages else None
+        route_prompts = {stage: prompt for stage, prompt in prompts.items() if stage in stages}
+        staged = Stages(**stages, depth=depth, prompts=route_prompts) if stages else None
         run = evaluate(encoder, rows, settings=settings, loading=loading, stages=staged, show_progress=show_progress)
         notes.extend(note for note in (*skipped_notes(run.skipped), *run.warnings) if note not in notes)
         return Route(_route_name(stages, depth), {result.task: result for result in run.results}, staged)
 
-    base: dict[str, Any] = {}
     plain = route()
     routes = [plain] if plain.results else []
+    base = {"caption": captioner} if captioner is not None and not routes else {}
     if captioner is not None:
-        base = {} if routes else {"caption": captioner}
         routes.append(route(caption=captioner))
     if not routes:
         raise EmbarkError(f"{encoder.card.name} cannot do these tasks: {notes[-1]}. Captions may help (--captions).")
-    wanted: list[dict[str, Any]] = [{"rewrite": rewriter}] if rewriter else []
-    wanted += [{"rerank": judge}] if judge else []
-    wanted += [{"rewrite": rewriter, "rerank": judge}] if rewriter and judge else []
-    routes += [route(**base, **stages) for stages in wanted]
-    diagnosis = ArkDiagnosis(
-        encoder.card.name, encoder.card.revision, tuple(rows), tuple(r for r in routes if r.results), notes=tuple(notes)
-    )
+    further = {"rewrite": rewriter} if rewriter else {}, {"rerank": reranker} if reranker else {}
+    both = further[0] | further[1] if all(further) else {}
+    routes += [route(**base, **stages) for stages in (*further, both) if stages]
+    scored = tuple(route for route in routes if route.results)
+    diagnosis = ArkDiagnosis(encoder.card.name, encoder.card.revision, tuple(rows), scored, notes=tuple(notes))
     if out is not None:
         diagnosis.write(out, figures)
     return diagnosis
 
 
 class Gain(NamedTuple):
-    """What stages gain for a group of queries by a metric: the score without and with them, and their difference."""
+    """The scores of a group of queries without and with the stages of a route, by a metric, and their difference."""
 
     route: str
     group: Group
@@ -160,21 +157,18 @@ class ArkDiagnosis(Diagnosis):
         return Score(_mean(parts, metric), *interval(parts))
 
     def gain(self, route: str, group: Group, metric: str = MAIN) -> Gain:
-        """What a route gains over the first one on a group of queries, query by query; computed once."""
+        """The gain of a route over the first one on a group of queries, query by query; computed once."""
         key = (route, group, metric)
         if key not in self._gains:
-            self._gains[key] = self._compute_gain(*key)
+            before, after = (self.queries.parts(name, group, metric) for name in (self.routes[0].name, route))
+            value, low, high, p = difference(after, before)
+            within = Difference(value, max(low, -1.0), min(high, 1.0), p)
+            self._gains[key] = Gain(*key, _mean(before, metric), _mean(after, metric), within)
         return self._gains[key]
 
     @cached_property
     def _gains(self) -> dict[tuple[str, Group, str], Gain]:
         return {}
-
-    def _compute_gain(self, route: str, group: Group, metric: str) -> Gain:
-        before, after = (self.queries.parts(name, group, metric) for name in (self.routes[0].name, route))
-        value, low, high, p = difference(after, before)
-        within = Difference(value, max(low, -1.0), min(high, 1.0), p)
-        return Gain(route, group, metric, _mean(before, metric), _mean(after, metric), within)
 
     def gains(self, metric: str | None = None) -> list[Gain]:
         """The gains of every route and group, by a metric or by all of them."""
@@ -225,9 +219,9 @@ class ArkDiagnosis(Diagnosis):
             for cell in (published.scores("ARK") if all(task.family == "ARK" for task in self.tasks) else ())
             if cell.table == number
         )
-        for (model, protocol), of_model in cells.items():
-            values = dict(of_model)
-            shown = [values.get(_published_name(group)) for group in groups]
+        for (model, protocol), pairs in cells.items():
+            by_name = dict(pairs)
+            shown = [by_name.get(_published_name(group)) for group in groups]
             scores = [cell and Score(cell.value, *UNKNOWN, marks=published.footnotes(cell)) for cell in shown]
             rows.append(Row((f"{model}, {protocol}", *scores), number))
         return Table(("model", *(_shown(group) for group in groups)), tuple(rows), models="rows")
@@ -269,18 +263,18 @@ class ArkDiagnosis(Diagnosis):
     @cached_property
     def further_tables(self) -> Mapping[str, Table]:
         """The paper's tables, both axes of the routes with stages, and gains by all metrics."""
-        of_paper = {
+        tables = {
             f"table-{PAPER[metric][axis != KNOWLEDGE]:02d}-{metric}-{_slug(axis)}": self.paper_table(axis, metric)
             for metric in METRICS
             for axis in self._axes
         }
-        of_routes = {
+        routes = {
             f"{_slug(route.name)}-{_slug(axis)}": self.axis_table(axis, route.name)
             for route in self.routes[1:]
             for axis in self._axes
         }
-        of_gains = {"gains-all-metrics": self.gains_table(None)} if len(self.routes) > 1 else {}
-        return dict(sorted(of_paper.items())) | of_routes | of_gains
+        gains = {"gains-all-metrics": self.gains_table(None)} if len(self.routes) > 1 else {}
+        return dict(sorted(tables.items())) | routes | gains
 
     @property
     def averages(self) -> list[Group]:
@@ -348,9 +342,7 @@ class Routes(Analysis):
         panels = np.atleast_1d(figure.subplots(1, len(own.averages), sharey=True))
         for axes, group in zip(panels, own.averages, strict=True):
             for number, (place, route) in enumerate(zip(places, own.routes, strict=True)):
-                score = own.score(route.name, group)
-                axes.hlines(place, 100 * score.low, 100 * score.high, color=color(number))
-                axes.plot(100 * score.value, place, MARKERS[number], color=color(number))
+                draw_scores(axes, [place], [own.score(route.name, group)], color(number), MARKERS[number])
             axes.set(xlabel="recall at 1 (%)", xlim=(-2, 102))
             axes.set_title(f"{group.axis} (n = {group.count:,})")
         panels[0].set_yticks(places, [route.name for route in own.routes])
@@ -393,19 +385,13 @@ class Axis(Analysis):
         """Recall at 1 of every group with its interval, by route."""
         axes = figure.subplots()
         places = _places(self.groups)
-        routes = self.diagnosis.routes
-        step = 0.7 / len(routes)
-        for number, route in enumerate(routes):
-            scores = [self.diagnosis.score(route.name, group) for group in self.groups]
-            rows = [place - step * (number - (len(routes) - 1) / 2) for place in places]
-            ends = ([100 * score.low for score in scores], [100 * score.high for score in scores])
-            axes.hlines(rows, *ends, color=color(number), lw=1)
-            values = [100 * score.value for score in scores]
-            axes.plot(values, rows, MARKERS[number], lw=0, color=color(number), label=route.name)
+        names = [route.name for route in self.diagnosis.routes]
+        rows = list(zip(places, self.groups, strict=True))
+        draw_series(axes, {name: {place: self.diagnosis.score(name, group) for place, group in rows} for name in names})
         _label_rows(axes, self.groups, places)
         _shade(axes, places)
         axes.set(xlabel="recall at 1 (%)", xlim=(-2, 102))
-        if len(routes) > 1:
+        if len(names) > 1:
             legend_below(figure, *reversed(axes.get_legend_handles_labels()))
 
 
@@ -442,13 +428,10 @@ class Gains(Analysis):
         panels = np.atleast_1d(figure.subplots(1, len(routes), sharey=True, sharex=True))
         for number, (axes, route) in enumerate(zip(panels, routes, strict=True), 1):
             axes.axvline(0, color="black", lw=0.8)
-            gains = [self.diagnosis.gain(route.name, group).difference for group in groups]
-            own = color(number)
-            ends = ([100 * gain.low for gain in gains], [100 * gain.high for gain in gains])
-            axes.hlines(places, *ends, color=own, lw=1)
-            for place, gain in zip(places, gains, strict=True):
-                certain = gain.low > 0 or gain.high < 0
-                axes.plot(100 * gain.value, place, MARKERS[number], color=own, mfc=own if certain else "white")
+            for place, group in zip(places, groups, strict=True):
+                gain = Score(*self.diagnosis.gain(route.name, group).difference[:3])
+                face = color(number) if gain.low > 0 or gain.high < 0 else "white"
+                draw_scores(axes, [place], [gain], color(number), MARKERS[number], mfc=face)
             axes.set_title(route.name.replace(" + ", "\n+ "))
             axes.locator_params(axis="x", nbins=5)
             _shade(axes, places)
@@ -506,10 +489,8 @@ def _shade(axes: Any, places: Sequence[float]) -> None:
 
 
 def _label_rows(axes: Any, groups: Sequence[Group], places: Sequence[float]) -> None:
-    names = [f"{_shown(group)} ({group.count:,})" for group in groups]
-    names = [
-        f"{group.axis}: {name}" if group.kind == "average" else name for group, name in zip(groups, names, strict=True)
-    ]
-    axes.set_yticks(list(places), names)
+    names = [f"{group.axis}: average" if group.kind == "average" else _shown(group) for group in groups]
+    counted_names = [f"{name} ({group.count:,})" for name, group in zip(names, groups, strict=True)]
+    axes.set_yticks(list(places), counted_names)
     axes.set_ylim(places[-1] - 0.8, places[0] + 0.8)
     axes.grid(visible=False, axis="y")

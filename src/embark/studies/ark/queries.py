@@ -79,7 +79,7 @@ class Queries:
             first = routes[0].results[task.name]
             labels = axis_labels(task, first)
             by_route = {route.name: _ranks(route.results[task.name]) for route in routes}
-            shared = [key for key in by_route[routes[0].name] if all(key in of_route for of_route in by_route.values())]
+            shared = [key for key in by_route[routes[0].name] if all(key in ranked for ranked in by_route.values())]
             dropped += max(map(len, by_route.values())) - len(shared)
             place = {key: row for row, key in enumerate(by_route[routes[0].name])}
             rows = [place[key] for key in shared]
@@ -87,12 +87,12 @@ class Queries:
             names = [name for name in NAMES if name in table.column_names]
             outcomes = {name: table[name].to_numpy(zero_copy_only=False)[rows] for name in names}
             numbers.append(observations_of(outcomes, task.name, counter))
-            for name, of_route in by_route.items():
-                ranks[name].append(np.array([of_route[key] for key in shared], np.int64))
+            for name, route_ranks in by_route.items():
+                ranks[name].append(np.array([route_ranks[key] for key in shared], np.int64))
             columns["task"] += [task.name] * len(shared)
-            of_queries = [labels.get(id, ((), "")) for _, _, id in shared]
-            columns["skills"] += [skills for skills, _ in of_queries]
-            columns["demand"] += [demand for _, demand in of_queries]
+            shared_labels = [labels.get(id, ((), "")) for _, _, id in shared]
+            columns["skills"] += [skills for skills, _ in shared_labels]
+            columns["demand"] += [demand for _, demand in shared_labels]
         if not numbers:
             raise EmbarkError("No task was ranked by all routes: see the notes on what failed.")
         items = Observations(*(np.concatenate([part[side] for part in numbers]) for side in (0, 1)))
@@ -101,7 +101,7 @@ class Queries:
             skills=tuple(columns["skills"]),
             demand=tuple(columns["demand"]),
             items=items,
-            ranks={name: np.concatenate(of_route) for name, of_route in ranks.items()},
+            ranks={name: np.concatenate(route_ranks) for name, route_ranks in ranks.items()},
             dropped=dropped,
         )
 

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from embark import published
-from embark.boards.matrix import Matrix, grouped, load_matrix
+from embark.boards.matrix import Matrix, load_matrix
 from embark.catalogue import listed
 from embark.results.drawing import PAGE
 from embark.results.table import Row, Table, applicable, rounded, short
 from embark.settings import Settings
 from embark.studies.analysis import Analysis
 from embark.studies.correlate import OVER_MODELS, Agreement, agreement
+from embark.studies.model_filter import group_means
 from embark.studies.plotting import draw_heat
 from embark.tasks import Tasks
 from embark.types import Benchmark, EmbarkError
@@ -117,11 +118,9 @@ def correlate_external(
     """Correlate each group's mean with each measure, over the models that have both."""
     external_models = dict.fromkeys(model for values in table.values() for model in values)
     row_of = _rows(matrix.models, external_models)
-    groups = grouped(matrix.tasks, by)
     correlations: dict[tuple[str, str], Agreement] = {}
     matched: set[str] = set()
-    for group, columns in groups.items():
-        mean = matrix.values[:, columns].mean(axis=1)
+    for group, mean in group_means(matrix, by).items():
         for measure, values in table.items():
             models = [model for model in values if model in row_of and not np.isnan(mean[row_of[model]])]
             matched.update(models)
@@ -178,15 +177,15 @@ def read_external_scores(path: Path) -> dict[str, dict[str, float]]:
 
 def _rows(models: Sequence[str], names: Iterable[str]) -> dict[str, int]:
     """The row of each model that a table names, in full or without its organization; unknown names are left out."""
-    name_of: dict[int, str] = {}
+    names_by_row: dict[int, str] = {}
     for name in names:
         rows = [row for row, model in enumerate(models) if model == name]
         rows = rows or [row for row, model in enumerate(models) if short(model, 99) == name]
         if len(rows) > 1:
             raise EmbarkError(f"'{name}' in the table may be {models[rows[0]]} or {models[rows[1]]}: write it in full.")
-        if rows and (other := name_of.setdefault(rows[0], name)) != name:
+        if rows and (other := names_by_row.setdefault(rows[0], name)) != name:
             raise EmbarkError(f"The table has {models[rows[0]]} twice: as '{other}' and as '{name}'.")
-    return {name: row for row, name in name_of.items()}
+    return {name: row for row, name in names_by_row.items()}
 
 
 def _number(cell: str, path: Path, line: int, column: str) -> float:

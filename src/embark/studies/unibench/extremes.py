@@ -16,7 +16,7 @@ from embark.results.drawing import PAGE
 from embark.results.table import Exact, Row, Table, applicable, named, points, short
 from embark.settings import Settings
 from embark.studies.analysis import Analysis
-from embark.studies.model_filter import fact, load_scores
+from embark.studies.model_filter import fact, group_means, load_scores
 from embark.studies.plotting import COLORS
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark, EmbarkError
@@ -118,7 +118,7 @@ def group_extremes(matrix: Matrix, by: str = "category") -> Extremes:
     if len(matrix.models) < 2:
         raise EmbarkError(f"The best and the worst model are told of two or more; there is only {matrix.models[0]}.")
     columns = grouped(matrix.tasks, by)
-    means = {name: matrix.values[:, group].mean(axis=1) for name, group in columns.items()}
+    means = group_means(matrix, by)
     scored = {name: scores for name, scores in means.items() if not np.isnan(scores).all()}
     if not scored:
         raise EmbarkError(

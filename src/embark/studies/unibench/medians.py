@@ -1,4 +1,4 @@
-"""What a field of models can do on each task: the median over models against chance (UniBench, Figures 2 and 6)."""
+"""The median score over models on each task, against chance (UniBench, Figures 2 and 6)."""
 
 from __future__ import annotations
 
