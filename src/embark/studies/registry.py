@@ -63,7 +63,7 @@ GENERAL = (
     ),
     Study(
         "scaling",
-        "What ten times the parameters, or the training data, go with: points of score by group.",
+        "Points of score for ten times the parameters, or the training data, by group.",
         "embark.studies.scaling:scaling",
         "scores",
         {
@@ -242,7 +242,7 @@ GENERAL = (
     ),
     Study(
         "robustness",
-        "What each corruption costs: the score under every condition against the clean one.",
+        "The cost of each corruption: the score under every condition against the clean one.",
         "embark.studies.task_variants:robustness",
         "vectors",
         {},
@@ -250,7 +250,7 @@ GENERAL = (
     ),
     Study(
         "index",
-        "What search costs: score, bytes, build time and queries a second of exact, int8, binary and graph indexes.\n\n"
+        "The cost of search: score, bytes, build time and queries a second, by exact, int8, binary or graph index.\n\n"
         "Needs usearch: pip install 'embark-bench[index]'. Times are of this machine; nothing else should run on it.",
         "embark.studies.search_cost:index",
         "vectors",

@@ -171,7 +171,7 @@ def fit_scaling(
     trends, left_out = [], []
     for group, scores in group_means(matrix, by).items():
         rows = np.flatnonzero(~np.isnan(sizes) & ~np.isnan(scores))
-        strata = _strata([fact(cards.get(matrix.models[row]), hold) for row in rows] if hold else [0] * len(rows))
+        strata = _strata([fact(cards.get(matrix.models[row]), hold) if hold else 0 for row in rows])
         rows, strata = _comparable(rows, strata, sizes)
         if len(rows) - len(set(strata.tolist())) < FEWEST - 1 or np.ptp(sizes[rows]) == 0:
             left_out.append(group)

@@ -24,8 +24,8 @@ STUDIES = (
     ),
     Study(
         "rendering",
-        "What reading costs: the same pairs of sentences as pictures (visual STS) and as text (their twins). Without a "
-        "benchmark or tasks, all visual STS.",
+        "The cost of reading: the same pairs of sentences as pictures (visual STS) and as text (their twins). Without "
+        "a benchmark or tasks, all visual STS.",
         "embark.studies.mieb.rendering:rendering",
         "scores",
         {},

@@ -51,7 +51,7 @@ class OmniAnalysis(Analysis):
     @property
     @abstractmethod
     def what(self) -> str:
-        """What the figure shows, in one sentence."""
+        """The content of the figure, in one sentence."""
 
     @property
     def kinds(self) -> list[Modality]:
@@ -120,13 +120,12 @@ class Modalities(OmniAnalysis):
         rows = []
         for depth, name in ((TOP, f"first {TOP} results"), (1, "first result")):
             shares = [_retrieved(direction, depth) for direction in self.directions]
-            for direction, of_direction in zip(self.directions, shares, strict=True):
-                rows.append(Row((direction.name, *self._cells(of_direction)), name))
+            lines = [(direction.name, line) for direction, line in zip(self.directions, shares, strict=True)]
             for side in ("target", "query"):
-                kinds, matrix = self.matrix(side, depth)
-                for kind, line in zip(kinds, matrix, strict=True):
-                    rows.append(Row((f"{side}: {kind}", *self._cells(line)), name))
-        share = np.mean([_pool(direction) for direction in self.directions], axis=0)
+                lines += [(f"{side}: {kind}", line) for kind, line in zip(*self.matrix(side, depth), strict=True)]
+            rows += [Row((label, *self._cells(line)), name) for label, line in lines]
+        pools = [direction.pool.sum(axis=0) / direction.pool.sum() for direction in self.directions]
+        share = np.mean(pools, axis=0)
         rows.append(Row(("all candidates", *self._cells(share)), "the lists themselves"))
         return Table(("direction", *self.kinds), tuple(rows))
 
@@ -243,14 +242,13 @@ class Asymmetry(OmniAnalysis):
     def table(self) -> Table:
         """A row for each pair of modalities."""
         rows = []
-        for (forth, back), *tests in zip(
-            self.pairs(), self.differences("hit"), self.differences("reciprocal"), strict=True
-        ):
+        for forth, back in self.pairs():
             cells: list[Cell] = [f"{forth.name} − {back.name}", len(forth)]
-            for test, measure in zip(tests, ("hit", "reciprocal"), strict=True):
+            for measure in ("hit", "reciprocal"):
                 scores = [_score([direction], measure).value for direction in (forth, back)]
+                test = difference([_part(forth, measure)], [_part(back, measure)])
                 cells += [*map(_share, scores), Score(test.value, test.low, test.high)]
-            rows.append(Row((*cells, tests[1].p)))
+            rows.append(Row((*cells, test.p)))
         columns = ("pair", "tuples", "Hit@1 →", "Hit@1 ←", "Δ Hit@1", "MRR →", "MRR ←", "Δ MRR", "p")
         notes = ("Δ is X→Y − Y→X in points, with its paired 95 % interval; p is that of the MRR.",)
         return Table(columns, tuple(rows), notes)
@@ -273,7 +271,7 @@ class Asymmetry(OmniAnalysis):
 
 @dataclass(frozen=True)
 class Distribution(OmniAnalysis):
-    """What the data hold: queries by modality and instruction, candidates by modality (Fig. 2)."""
+    """The queries by modality and instruction, and the candidates by modality (Fig. 2)."""
 
     title = "What the data hold"
     what = "Left: queries by modality and by the modality that their instruction names. Right: candidates in the lists."
@@ -286,12 +284,11 @@ class Distribution(OmniAnalysis):
         """A row for each direction."""
         rows = []
         for direction in self.directions:
-            sizes = direction.pool.sum(axis=1)
             means = [float(direction.pool[:, KINDS.index(kind)].mean()) for kind in self.kinds]
             cells = [Exact(mean, rounded(mean)) for mean in means]
-            length = f"{sizes.min()}" if np.ptp(sizes) == 0 else f"{sizes.min()}–{sizes.max()}"
-            instruction = direction.instruction or "none"
-            rows.append(Row((direction.name, len(direction), length, *cells, instruction.strip())))
+            length = _span(direction.pool.sum(axis=1))
+            instruction = (direction.instruction or "none").strip()
+            rows.append(Row((direction.name, len(direction), length, *cells, instruction)))
         columns = ("direction", "queries", "candidates", *self.kinds, "instruction")
         return Table(columns, tuple(rows), ("Candidates of each modality are means over queries.",))
 
@@ -332,10 +329,6 @@ def _retrieved(direction: Direction, depth: int) -> Array:
     if depth == 1:
         return np.bincount(direction.first, minlength=len(KINDS)) / len(direction)
     return np.asarray(direction.top.sum(axis=0) / direction.top.sum())
-
-
-def _pool(direction: Direction) -> Array:
-    return np.asarray(direction.pool.sum(axis=0) / direction.pool.sum())
 
 
 def _part(direction: Direction, measure: str) -> Part:
@@ -398,12 +391,15 @@ def _share(value: float) -> Score:
 
 
 def _sizes(directions: Sequence[Direction]) -> str:
-    """How many queries a direction has, and how many candidates a query."""
-    queries = sorted({len(direction) for direction in directions})
+    """The numbers of queries of a direction, and of candidates of a query."""
     candidates = np.concatenate([direction.pool.sum(axis=1) for direction in directions])
-    of_query = f"{candidates.min()}" if np.ptp(candidates) == 0 else f"{candidates.min()}–{candidates.max()}"
-    count = f"{queries[0]}" if len(queries) == 1 else f"{queries[0]}–{queries[-1]}"
-    return f"n\u00a0=\u00a0{count} queries a direction, {of_query} candidates each"
+    queries = _span(np.array([len(direction) for direction in directions]))
+    return f"n\u00a0=\u00a0{queries} queries a direction, {_span(candidates)} candidates each"
+
+
+def _span(counts: Array) -> str:
+    """The least and the largest of some counts, or the only one: 40–60, 50."""
+    return f"{counts.min()}" if np.ptp(counts) == 0 else f"{counts.min()}–{counts.max()}"
 
 
 # ── drawing ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -9,7 +9,7 @@ from embark.types import Option
 STUDIES = (
     Study(
         "gains",
-        "What scale buys in every group of tasks, relative to what it buys on ImageNet.",
+        "The gain from scale in every group of tasks, relative to the gain on ImageNet.",
         "embark.studies.unibench.gains:gains",
         "scores",
         {
@@ -26,7 +26,7 @@ STUDIES = (
     ),
     Study(
         "medians",
-        "What the whole field can do: the median over models on every task, against chance.",
+        "The median over models on every task, against chance.",
         "embark.studies.unibench.medians:medians",
         "scores",
         {"by": BY, "models": MODELS, "where": WHERE},
