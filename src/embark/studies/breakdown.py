@@ -58,7 +58,7 @@ def breakdown(
     return Breakdown(tuple(map(_part, _pooled(groups) if pool else groups)), notes=results.notes)
 
 
-class _Group(NamedTuple):
+class LabeledItems(NamedTuple):
     """The outcomes of a model on the items of a task that have one value of a label."""
 
     model: str
@@ -71,7 +71,7 @@ class _Group(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Part:
+class LabelScore:
     """The score of a model on the items of a task that have one value of a fact."""
 
     model: str
@@ -87,7 +87,7 @@ class Part:
 class Breakdown(Analysis):
     """Scores by task, fact and value, of several models."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[LabelScore, ...]
 
     @property
     def title(self) -> str:
@@ -139,7 +139,7 @@ class Breakdown(Analysis):
         return list(dict.fromkeys(part.model for part in self.parts))
 
 
-def _groups(result: TaskResult, numbers: ItemNumbers, classes: bool) -> Iterator[_Group]:
+def _groups(result: TaskResult, numbers: ItemNumbers, classes: bool) -> Iterator[LabeledItems]:
     """The groups of a result, by every label that its outcomes hold; none where the score is not a mean of items."""
     columns = columns_of(result)
     labels = {name.removeprefix(ABOUT): columns[name] for name in columns if name.startswith(ABOUT)}
@@ -154,9 +154,9 @@ def _groups(result: TaskResult, numbers: ItemNumbers, classes: bool) -> Iterator
         for value, rows in sorted(_rows(values).items()):
             shared = Observations(items.first[rows], items.second[rows])
             outcomes = columns[result.metric][rows].astype(float)
-            yield _Group(result.model, result.task, result.metric, label, value, outcomes, shared)
+            yield LabeledItems(result.model, result.task, result.metric, label, value, outcomes, shared)
     for value in conditions:
-        yield _Group(result.model, result.task, value, CONDITION, value, columns[value].astype(float), items)
+        yield LabeledItems(result.model, result.task, value, CONDITION, value, columns[value].astype(float), items)
 
 
 def _conditions(result: TaskResult, columns: Collection[str]) -> list[str]:
@@ -177,7 +177,7 @@ def _rows(values: Array) -> dict[str, list[int]]:
     return group_values(pairs)
 
 
-def _pooled(groups: Sequence[_Group]) -> list[_Group]:
+def _pooled(groups: Sequence[LabeledItems]) -> list[LabeledItems]:
     """The groups of all tasks put together, one for each model and value."""
     metrics = dict.fromkeys(group.metric for group in groups if group.label != CONDITION)
     if len(metrics) > 1:
@@ -187,11 +187,11 @@ def _pooled(groups: Sequence[_Group]) -> list[_Group]:
     for (model, label, value), parts in by_value.items():
         items = Observations(*(np.concatenate([part.items[side] for part in parts]) for side in (0, 1)))
         outcomes = np.concatenate([part.outcomes for part in parts])
-        pooled.append(_Group(model, "all tasks", parts[0].metric, label, value, outcomes, items))
+        pooled.append(LabeledItems(model, "all tasks", parts[0].metric, label, value, outcomes, items))
     return pooled
 
 
-def _part(group: _Group) -> Part:
+def _part(group: LabeledItems) -> LabelScore:
     ends = part_interval("mean", group.metric, {group.metric: group.outcomes}, group.items)
     mean = float(np.mean(group.outcomes))
-    return Part(group.model, group.task, group.label, group.value, mean, ends, len(group.outcomes))
+    return LabelScore(group.model, group.task, group.label, group.value, mean, ends, len(group.outcomes))

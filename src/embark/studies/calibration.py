@@ -15,7 +15,7 @@ from embark.settings import Settings
 from embark.stats.intervals import mean_interval
 from embark.studies.analysis import Analysis
 from embark.studies.outcomes import columns_of, read_outcomes
-from embark.studies.plotting import GREY, color, legend_below, legend_entry, marker, panels_across
+from embark.studies.plotting import GREY, color, legend_below, legend_entry, marker, panels_across, subplots
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark
 
@@ -114,9 +114,9 @@ class Calibration(Analysis):
     def draw(self, figure: Any) -> None:
         """A panel per task: accuracy against confidence, bin by bin; below the diagonal, a model is too sure."""
         models = list(dict.fromkeys(part.model for part in self.parts))
-        panels = figure.subplots(*self._panels, squeeze=False, sharex=True, sharey=True).ravel()
         by_task = group_values((part.task, part) for part in self.parts)
-        for axes, (task, parts) in zip(panels, by_task.items(), strict=False):
+        panels = subplots(figure, self._panels, len(by_task), sharex=True, sharey=True)
+        for axes, (task, parts) in zip(panels, by_task.items(), strict=True):
             axes.plot([0, 100], [0, 100], color=GREY, lw=0.8, ls=":")
             for part in parts:
                 number = models.index(part.model)
@@ -125,8 +125,6 @@ class Calibration(Analysis):
             axes.set_title(f"{short(task, 30)}, n = {len(parts[0].right):,}", fontsize=7)
             axes.set(xlim=(0, 102), ylim=(0, 102), aspect="equal", xlabel="confidence (%)", ylabel="accuracy (%)")
             axes.label_outer()
-        for axes in panels[len(by_task) :]:
-            axes.set_axis_off()
         looks = [legend_entry(color=color(number), marker=marker(8 * number), lw=1.2) for number in range(len(models))]
         legend_below(figure, [short(model, 34) for model in models], looks)
 

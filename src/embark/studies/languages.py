@@ -24,7 +24,7 @@ from embark.studies.plotting import draw_heat, draw_series, legend_below
 from embark.tasks import Tasks, Wanted, get_benchmark
 from embark.types import Benchmark, EmbarkError
 
-FEW = 8  # models that are drawn as points; more are a heat map
+DRAWN_AS_POINTS = 8  # models that are drawn as points; more are a heat map
 TOGETHER = 3  # languages that one subset may hold: a pair of languages, the forms of Norwegian
 ALL = "mean over the tasks"
 PARTIAL = "over {} of the {} tasks that have the language"
@@ -70,7 +70,11 @@ class Languages(Analysis):
     @property
     def size(self) -> tuple[float, float]:
         rows = len(self._summary)
-        return (7.0, 1.6 + 0.2 * rows) if len(self.models) <= FEW else (4.5 + 0.3 * len(self.models), 2.5 + 0.2 * rows)
+        return (
+            (7.0, 1.6 + 0.2 * rows)
+            if len(self.models) <= DRAWN_AS_POINTS
+            else (4.5 + 0.3 * len(self.models), 2.5 + 0.2 * rows)
+        )
 
     def table(self) -> Table:
         """A row for each language of a task, best first, and a column for each model; then the mean over the tasks."""
@@ -89,7 +93,7 @@ class Languages(Analysis):
         """Few models as points with intervals, a line for each language; many as a heat map."""
         axes = figure.subplots()
         summary = self._summary
-        if len(self.models) > FEW:
+        if len(self.models) > DRAWN_AS_POINTS:
             values = [
                 [100 * scores[m].value if m in scores else np.nan for m in self.models] for scores in summary.values()
             ]
@@ -97,7 +101,7 @@ class Languages(Analysis):
             models = [short(model, 30) for model in self.models]
             draw_heat(axes, np.array(values), list(summary), models, colored=colored)
             return
-        rows = {-row: scores for row, scores in enumerate(summary.values())}
+        rows = {-float(row): scores for row, scores in enumerate(summary.values())}
         points = {m: {row: scores[m] for row, scores in rows.items() if m in scores} for m in self.models}
         draw_series(axes, {short(model, 34): scores for model, scores in points.items()})
         axes.set_yticks(range(0, -len(summary), -1), list(summary), fontsize=7)

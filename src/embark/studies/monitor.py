@@ -95,12 +95,12 @@ class Monitor:
             log.warning("%s", self.notes[-1])
             return None
 
-    def curve(self) -> Curve:
+    def curve(self) -> TrainingCurve:
         """All scores so far."""
         if not self.measurements:
             raise EmbarkError("Nothing has been scored yet: call step or score, or give a trainer the callback.")
         notes = (*(note for measurement in self.measurements for note in measurement.notes), *self.notes)
-        return Curve(tuple(self.tasks), tuple(self.measurements), notes=tuple(dict.fromkeys(notes)))
+        return TrainingCurve(tuple(self.tasks), tuple(self.measurements), notes=tuple(dict.fromkeys(notes)))
 
     # ── trainers ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -121,7 +121,7 @@ class Monitor:
 
 
 @dataclass(frozen=True)
-class Curve(Analysis):
+class TrainingCurve(Analysis):
     """The scores of a training run, step by step."""
 
     tasks: tuple[Task, ...]

@@ -59,7 +59,7 @@ def draw_series(axes: Any, series: Mapping[str, Mapping[float, Score]]) -> list[
 
     Series are shifted against each other by parts of a row, the first at the top.
     """
-    points = []
+    points: list[tuple[float, Score]] = []
     for number, (name, scores) in enumerate(series.items()):
         shift = 0.7 * (number - (len(series) - 1) / 2) / len(series)
         heights = [row - shift for row in scores]
@@ -73,6 +73,14 @@ def panels_across(count: int, most: int) -> tuple[int, int]:
     """The rows and columns of so many panels, with at most so many side by side."""
     columns = min(count, most)
     return -(-count // columns), columns
+
+
+def subplots(figure: Any, shape: tuple[int, int], count: int, **shared: bool | str) -> Any:
+    """So many panels of a grid of rows and columns, row by row; the others stay empty."""
+    panels = figure.subplots(*shape, squeeze=False, **shared).ravel()
+    for unused in panels[count:]:
+        unused.set_axis_off()
+    return panels[:count]
 
 
 def amount(value: float) -> str:

@@ -15,13 +15,23 @@ from embark.results.table import Row, Table, applicable, rounded, short
 from embark.settings import Settings
 from embark.studies.analysis import Analysis
 from embark.studies.correlate import OVER_MODELS, Agreement, agreement
-from embark.studies.model_filter import fact, group_means, load_scores
-from embark.studies.plotting import COLORS, SMALL, amount, color, label_points, legend_below, log_axis, marker
+from embark.studies.model_filter import FEWEST, fact, group_means, load_scores
+from embark.studies.plotting import (
+    COLORS,
+    SMALL,
+    amount,
+    color,
+    label_points,
+    legend_below,
+    log_axis,
+    marker,
+    panels_across,
+    subplots,
+)
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark, EmbarkError, ModelCard
 
 AGAINST = ("parameters", "data")
-FEWEST = 3  # models that a line needs
 ACROSS = 3  # panels side by side
 
 
@@ -90,7 +100,7 @@ class Scaling(Analysis):
 
     @property
     def size(self) -> tuple[float, float]:
-        return PAGE, 0.9 + 1.7 * self._rows
+        return PAGE, 0.9 + 1.7 * self._panels[0]
 
     def table(self) -> Table:
         """One line per group, steepest first."""
@@ -112,8 +122,8 @@ class Scaling(Analysis):
     def draw(self, figure: Any) -> None:
         """One panel per group: models as points, the fitted line with its 95 % band, the models furthest off it."""
         all_sizes = np.concatenate([trend.sizes for trend in self.trends])
-        panels = figure.subplots(self._rows, min(ACROSS, len(self.trends)), sharex=True, squeeze=False)
-        for axes, trend in zip(panels.flat, self.trends, strict=False):
+        panels = subplots(figure, self._panels, len(self.trends), sharex=True)
+        for axes, trend in zip(panels, self.trends, strict=True):
             for number, stratum in enumerate(np.unique(trend.strata)):
                 rows = trend.strata == stratum
                 held = {"color": color(number), "marker": marker(number)} if self.hold else {"color": COLORS[0]}
@@ -130,19 +140,16 @@ class Scaling(Analysis):
             slope = f"{slope} [{low}, {high}] per ×10, n = {trend.r.n}"
             axes.set_title(f"{short(trend.group, 26)}\n{slope}", fontsize=SMALL)
             axes.margins(x=0.08, y=0.12)
-        for axes in panels.flat[len(self.trends) :]:
-            axes.set_axis_off()
         unit = "training examples" if self.against == "data" else "parameters"
-        drawn = panels.flat[: len(self.trends)]
-        for axes in drawn[-ACROSS:]:  # the lowest of each column
+        for axes in panels[-ACROSS:]:  # the lowest of each column
             axes.tick_params(labelbottom=True)
             axes.set_xlabel(f"{unit} (millions)")
-        for axes in panels[:, 0]:
+        for axes in panels[::ACROSS]:
             axes.set_ylabel("score (points)")
         if self.hold:
-            legend_below(figure, *drawn[0].get_legend_handles_labels()[::-1])
+            legend_below(figure, *panels[0].get_legend_handles_labels()[::-1])
         figure.draw_without_rendering()
-        for axes, trend in zip(panels.flat, self.trends, strict=False):
+        for axes, trend in zip(panels, self.trends, strict=True):
             points = np.column_stack([trend.sizes, 100 * trend.scores])
             off = points[:, 1] - trend.line(trend.sizes)[0]
             extremes = np.unique([off.argmax(), off.argmin()])
@@ -151,8 +158,8 @@ class Scaling(Analysis):
             label_points(axes, off_line[:, 0], off_line[:, 1], names, points, size=SMALL, laid_out=True)
 
     @property
-    def _rows(self) -> int:
-        return -(-len(self.trends) // ACROSS)
+    def _panels(self) -> tuple[int, int]:
+        return panels_across(len(self.trends), ACROSS)
 
 
 def fit_scaling(

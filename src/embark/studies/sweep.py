@@ -18,7 +18,7 @@ from embark.run.embedded_task import Embedded
 from embark.stats.paired import difference
 from embark.stats.shared import ItemNumbers, Part, interval
 from embark.studies.analysis import Analysis
-from embark.studies.plotting import GREY, amount, color, legend_below, legend_entry, panels_across
+from embark.studies.plotting import GREY, amount, color, legend_below, legend_entry, panels_across, subplots
 from embark.types import Array, Scores
 
 LINE_STYLES = ("-", "--", ":", "-.")
@@ -123,9 +123,8 @@ class Sweep(Analysis):
         models = list(dict.fromkeys(curve.task.model for curve in self.curves))
         groups = list(dict.fromkeys(point.variant.group for c in self.curves for point in c.points)) or [""]
         groups = [group for group in groups if group] or [""]
-        rows, across = self._panels
-        panels = figure.subplots(rows, across, squeeze=False).ravel()
-        for axes, (task, curves) in zip(panels, self._by_task.items(), strict=False):
+        panels = subplots(figure, self._panels, len(self._by_task))
+        for axes, (task, curves) in zip(panels, self._by_task.items(), strict=True):
             for curve in curves:
                 for number, points in enumerate(_lines(curve, groups)):
                     tint = color(number if len(models) == 1 else models.index(curve.task.model))
@@ -141,8 +140,6 @@ class Sweep(Analysis):
             axes.set_title(f"{task}, {curves[0].count}", fontsize=7)
             if (level := curves[0].task.task.chance) and self.axis != "k":
                 axes.axhline(100 * level, color=GREY, linewidth=0.8, linestyle=":")
-        for axes in panels[len(self._by_task) :]:
-            axes.set_axis_off()
         self._draw_legend(figure, models, groups)
 
     def _draw_legend(self, figure: Any, models: Sequence[str], groups: Sequence[str]) -> None:

@@ -34,7 +34,7 @@ from embark.settings import Settings, load_settings
 from embark.stats.paired import Difference, difference
 from embark.stats.shared import Part, interval
 from embark.studies.analysis import Analysis
-from embark.studies.ark.queries import KNOWLEDGE, METRICS, Group, Queries, Route, groups_of
+from embark.studies.ark.queries import KNOWLEDGE, METRICS, Queries, QueryGroup, Route, groups_of
 from embark.studies.diagnosis import Diagnosis, make_folder
 from embark.studies.plotting import MARKERS, color, draw_scores, draw_series, legend_below
 from embark.tasks import TASKS, Tasks, choose_tasks
@@ -121,11 +121,11 @@ def diagnose_ark(
     return diagnosis
 
 
-class Gain(NamedTuple):
+class StageGain(NamedTuple):
     """The scores of a group of queries without and with the stages of a route, by a metric, and their difference."""
 
     route: str
-    group: Group
+    group: QueryGroup
     metric: str
     before: float
     after: float
@@ -147,30 +147,30 @@ class ArkDiagnosis(Diagnosis):
         return Queries.of(self.tasks, self.routes)
 
     @cached_property
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[QueryGroup, ...]:
         """Subtypes, domains and the average of the knowledge axis; skills, their average and demands."""
         return groups_of(self.tasks, self.queries)
 
-    def score(self, route: str, group: Group, metric: str = MAIN) -> Score:
+    def score(self, route: str, group: QueryGroup, metric: str = MAIN) -> Score:
         """The score of a route on a group of queries, with its interval."""
         parts = self.queries.parts(route, group, metric)
         return Score(_mean(parts, metric), *interval(parts))
 
-    def gain(self, route: str, group: Group, metric: str = MAIN) -> Gain:
+    def gain(self, route: str, group: QueryGroup, metric: str = MAIN) -> StageGain:
         """The gain of a route over the first one on a group of queries, query by query; computed once."""
         key = (route, group, metric)
         if key not in self._gains:
             before, after = (self.queries.parts(name, group, metric) for name in (self.routes[0].name, route))
             value, low, high, p = difference(after, before)
             within = Difference(value, max(low, -1.0), min(high, 1.0), p)
-            self._gains[key] = Gain(*key, _mean(before, metric), _mean(after, metric), within)
+            self._gains[key] = StageGain(*key, _mean(before, metric), _mean(after, metric), within)
         return self._gains[key]
 
     @cached_property
-    def _gains(self) -> dict[tuple[str, Group, str], Gain]:
+    def _gains(self) -> dict[tuple[str, QueryGroup, str], StageGain]:
         return {}
 
-    def gains(self, metric: str | None = None) -> list[Gain]:
+    def gains(self, metric: str | None = None) -> list[StageGain]:
         """The gains of every route and group, by a metric or by all of them."""
         metrics = METRICS if metric is None else (metric,)
         staged = [route.name for route in self.routes[1:]]
@@ -255,10 +255,10 @@ class ArkDiagnosis(Diagnosis):
 
     @cached_property
     def analyses(self) -> Mapping[str, Analysis]:
-        """Routes, both axes and, where there are stages, their gains."""
+        """The routes, both axes and, where there are stages, their gains."""
         by_name: dict[str, Analysis] = {"routes": Routes(self)}
         by_name |= {_slug(axis): Axis(self, axis) for axis in self._axes}
-        return by_name | ({"gains": Gains(self)} if len(self.routes) > 1 else {})
+        return by_name | ({"gains": StageGains(self)} if len(self.routes) > 1 else {})
 
     @cached_property
     def further_tables(self) -> Mapping[str, Table]:
@@ -277,7 +277,7 @@ class ArkDiagnosis(Diagnosis):
         return dict(sorted(tables.items())) | routes | gains
 
     @property
-    def averages(self) -> list[Group]:
+    def averages(self) -> list[QueryGroup]:
         """The average of each axis."""
         return [group for group in self.groups if group.kind == "average"]
 
@@ -361,7 +361,7 @@ class Axis(Analysis):
         return f"{self.axis.capitalize()}: {self.diagnosis.title}"
 
     @property
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[QueryGroup]:
         """Those that are drawn: a domain is the mean of its subtypes."""
         return [group for group in self.diagnosis.groups if group.axis == self.axis and group.kind != "domain"]
 
@@ -396,7 +396,7 @@ class Axis(Analysis):
 
 
 @dataclass(frozen=True)
-class Gains(Analysis):
+class StageGains(Analysis):
     """The gains of stages by subtype, domain, skill and demand."""
 
     diagnosis: ArkDiagnosis
@@ -451,11 +451,11 @@ def _route_name(stages: Mapping[str, Any], depth: int) -> str:
     return " + ".join(words[stage] for stage in stages) or "plain"
 
 
-def _published_name(group: Group) -> str:
+def _published_name(group: QueryGroup) -> str:
     return group.axis if group.kind == "average" else group.name
 
 
-def _shown(group: Group) -> str:
+def _shown(group: QueryGroup) -> str:
     """A group's name in tables: a subtype's without its family."""
     return group.name.rpartition("/")[2] if group.kind == "subtype" else group.name
 
@@ -469,12 +469,12 @@ def _slug(name: str) -> str:
     return "-".join(name.replace("+", " ").split())
 
 
-def _gain_cells(gain: Gain) -> list[Any]:
+def _gain_cells(gain: StageGain) -> list[Any]:
     value, low, high, p = gain.difference
     return [signed_points(value), signed_ends(low, high), p_value(p)]
 
 
-def _places(groups: Sequence[Group]) -> list[float]:
+def _places(groups: Sequence[QueryGroup]) -> list[float]:
     """Heights of rows, from the top down, with a gap between kinds."""
     heights = [0.0]
     for before, group in pairwise(groups):
@@ -488,7 +488,7 @@ def _shade(axes: Any, places: Sequence[float]) -> None:
         axes.axhspan(place - 0.5, place + 0.5, color="#F4F4F4", lw=0, zorder=0)
 
 
-def _label_rows(axes: Any, groups: Sequence[Group], places: Sequence[float]) -> None:
+def _label_rows(axes: Any, groups: Sequence[QueryGroup], places: Sequence[float]) -> None:
     names = [f"{group.axis}: average" if group.kind == "average" else _shown(group) for group in groups]
     counted_names = [f"{name} ({group.count:,})" for name, group in zip(names, groups, strict=True)]
     axes.set_yticks(list(places), counted_names)

@@ -31,7 +31,7 @@ class Route:
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class QueryGroup:
     """Queries that are scored together: a subtype, a domain, a skill, a demand, or the average of an axis.
 
     Its score is the mean over `parts`, each of which is an array of places in `Queries`.
@@ -105,7 +105,7 @@ class Queries:
             dropped=dropped,
         )
 
-    def parts(self, route: str, group: Group, metric: str) -> list[Part]:
+    def parts(self, route: str, group: QueryGroup, metric: str) -> list[Part]:
         """The outcomes of a route on each part of a group."""
         values = metric_values(self.ranks[route], metric)
         first, second = self.items
@@ -143,7 +143,7 @@ def _ranks(result: TaskResult) -> dict[tuple[str, str, str], int]:
     return ranks
 
 
-def groups_of(tasks: Sequence[Task], queries: Queries) -> tuple[Group, ...]:
+def groups_of(tasks: Sequence[Task], queries: Queries) -> tuple[QueryGroup, ...]:
     """Subtypes, domains and the average of the knowledge axis; skills, their average and demands."""
     task_names = np.array(queries.task)
     subtypes = {task.name: np.flatnonzero(task_names == task.name) for task in tasks if task.name in queries.task}
@@ -151,11 +151,13 @@ def groups_of(tasks: Sequence[Task], queries: Queries) -> tuple[Group, ...]:
     skills = {name: np.array([name in own for own in queries.skills]) for name in SKILLS}
     demands = {name: np.array(queries.demand) == name for name in DEMANDS}
     labeled = {name: (np.flatnonzero(mask),) for name, mask in skills.items() if mask.any()}
-    groups = [Group(KNOWLEDGE, "subtype", name, (rows,)) for name, rows in subtypes.items()]
-    groups += [Group(KNOWLEDGE, "domain", name, tuple(parts)) for name, parts in domains.items()]
-    groups.append(Group(KNOWLEDGE, "average", "average", tuple(subtypes.values())))
-    groups += [Group(AXIS, "skill", name, parts) for name, parts in labeled.items()]
+    groups = [QueryGroup(KNOWLEDGE, "subtype", name, (rows,)) for name, rows in subtypes.items()]
+    groups += [QueryGroup(KNOWLEDGE, "domain", name, tuple(parts)) for name, parts in domains.items()]
+    groups.append(QueryGroup(KNOWLEDGE, "average", "average", tuple(subtypes.values())))
+    groups += [QueryGroup(AXIS, "skill", name, parts) for name, parts in labeled.items()]
     if labeled:
-        groups.append(Group(AXIS, "average", "average", tuple(rows for (rows,) in labeled.values())))
-    groups += [Group(AXIS, "demand", name, (np.flatnonzero(mask),)) for name, mask in demands.items() if mask.any()]
+        groups.append(QueryGroup(AXIS, "average", "average", tuple(rows for (rows,) in labeled.values())))
+    groups += [
+        QueryGroup(AXIS, "demand", name, (np.flatnonzero(mask),)) for name, mask in demands.items() if mask.any()
+    ]
     return tuple(groups)

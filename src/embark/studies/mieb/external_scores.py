@@ -19,12 +19,11 @@ from embark.results.table import Row, Table, applicable, rounded, short
 from embark.settings import Settings
 from embark.studies.analysis import Analysis
 from embark.studies.correlate import OVER_MODELS, Agreement, agreement
-from embark.studies.model_filter import group_means
+from embark.studies.model_filter import FEWEST, group_means
 from embark.studies.plotting import draw_heat
 from embark.tasks import Tasks
 from embark.types import Benchmark, EmbarkError
 
-FEWEST = 3
 ExternalScores = Mapping[str, Mapping[str, float]]  # measure → model → value
 
 

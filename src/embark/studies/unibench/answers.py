@@ -121,8 +121,8 @@ class Answers(Analysis):
             shares = (part.score, points(part.task.chance), points(part.unmatched))
             rows.append(Row((part.model, *shares, len(part.right)), part.task.name))
         unmatched = any(part.unmatched for part in self.parts)
-        notes = (f"Asked: “{self.prompt}”", MATCHING[self.by])
-        notes += ("no class: share of answers that name none.",) if unmatched else ()
+        names_none = ("no class: share of answers that name none.",) if unmatched else ()
+        notes = (f"Asked: “{self.prompt}”", MATCHING[self.by], *names_none)
         return Table(("model", "accuracy", "chance", "no class", "items"), tuple(rows), notes)
 
     def draw(self, figure: Any) -> None:

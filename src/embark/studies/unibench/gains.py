@@ -14,14 +14,13 @@ from embark.results.drawing import PAGE
 from embark.results.table import Row, Table, applicable, named, short, signed_points
 from embark.settings import Settings
 from embark.studies.analysis import Analysis
-from embark.studies.model_filter import group_means, load_scores, sizes_of
+from embark.studies.model_filter import FEWEST, group_means, load_scores, sizes_of
 from embark.studies.plotting import COLORS, GREY
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark, EmbarkError
 
 AGAINST = ("parameters", "data")
 REFERENCES = ("UniBench/imagenet1k", "Imagenet1kZeroShot", "Imagenet1k")  # the first that has scores
-FEWEST = 3
 DRAWS = 1_000
 
 

@@ -20,7 +20,7 @@ from embark.studies.plotting import color, legend_below, legend_entry, short_tas
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark, EmbarkError, Task
 
-FEWEST = 6  # models that an interval of their median needs: the range of fewer covers it less often than 95 %
+MODELS_OF_MEDIAN = 6  # models that an interval of their median needs: the range of fewer covers it less often than 95 %
 
 
 def medians(
@@ -93,12 +93,12 @@ class Medians(Analysis):
             )
             for row in self.tasks
         ]  # fmt: skip
-        few = any(row.models < FEWEST for row in self.tasks)
+        few = any(row.models < MODELS_OF_MEDIAN for row in self.tasks)
         unknown = sum(row.task.chance is None for row in self.tasks)
         notes = {
             "median: over the models that have the task, with a 95 % interval over models; best: the highest.": True,
             "at chance: the interval of the median reaches the score of guessing.": True,
-            f"No interval, and no verdict, where fewer than {FEWEST} models have the task.": few,
+            f"No interval, and no verdict, where fewer than {MODELS_OF_MEDIAN} models have the task.": few,
             f"The score of guessing is not known for {counted(unknown, 'task')}, which come last.": unknown,
         }
         columns = ("task", self.by, "models", "median", "chance", "above", "verdict", "best model", "best")
@@ -140,7 +140,7 @@ def median_interval(values: Array) -> tuple[float, float]:
     """The 95 % interval of a median by order statistics, which needs no shape of distribution; NaN for few values."""
     from scipy.stats import binom
 
-    if len(values) < FEWEST:
+    if len(values) < MODELS_OF_MEDIAN:
         return np.nan, np.nan
     ordered = np.sort(values)
     skipped = int(binom.ppf((1 - LEVEL) / 2, len(ordered), 0.5))  # values beyond each end
