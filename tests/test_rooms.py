@@ -57,6 +57,11 @@ def test_every_room_is_on_the_plan() -> None:
     assert rooms - {"__main__"} == set(FLOW)
 
 
+def test_every_folder_of_modules_is_a_package() -> None:
+    folders = {path.parent for path in ROOT.rglob("*.py")}
+    assert not [folder for folder in folders if not (folder / "__init__.py").is_file()]
+
+
 def test_no_door_leads_against_the_flow() -> None:
     against = [door for door in doors() if door[1] in FLOW and FLOW.index(door[2]) > FLOW.index(door[1])]
     assert not against

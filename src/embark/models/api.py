@@ -42,6 +42,7 @@ DEADLINE = 900.0  # seconds for a request, with all its tries
 ATTEMPT = 300.0  # seconds for one try, until the last byte of its answer
 JITTER = 0.5
 LARGEST_WORDS = 1 << 16  # bytes of an answer besides its numbers, for each item
+MOST_VALUES = 1 << 12  # values of an answer besides its numbers, for each item: one of 3 bytes takes 90 once it is read
 BYTES_PER_NUMBER = 32  # of a vector, written as text
 MOST_DIMENSIONS = 1 << 13  # of a model whose dimension is not known
 LONGEST_MESSAGE = 500  # characters of a provider's answer
@@ -238,7 +239,7 @@ class Remote(Encoder):
             request.add_unredirected_header("Authorization", f"Bearer {key}")
         self.pace.take(sum(item.tokens for item in items))
         try:
-            page = http.post(request, most=self._largest_answer(len(items)), seconds=ATTEMPT)
+            page = http.post(request, most=self._largest_answer(len(items))[0], seconds=ATTEMPT)
         except TemporaryFailure as failure:
             self.pace.hold(failure.wait or 0.0)
             message = _provider_message(failure.page)
@@ -248,9 +249,10 @@ class Remote(Encoder):
             raise self._refusal(refused, key, items) from None
         return self._outputs(page, items, key)
 
-    def _largest_answer(self, items: int) -> int:
-        """Bytes that an answer about so many items can need, generously: numbers as text, and words around them."""
-        return LARGEST_WORDS * (16 + items) + BYTES_PER_NUMBER * items * (self.dim or MOST_DIMENSIONS)
+    def _largest_answer(self, items: int) -> tuple[int, int]:
+        """Bytes and values that an answer about so many items can need, generously: vectors, and words around them."""
+        numbers = items * (self.dim or MOST_DIMENSIONS)
+        return LARGEST_WORDS * (16 + items) + BYTES_PER_NUMBER * numbers, MOST_VALUES * (16 + items) + numbers
 
     def _outputs(self, page: bytes, items: Sequence[RequestItem], key: str) -> list[tuple[int, Any]]:
         """The finite vectors in an answer about these items, with their positions; at least one."""
@@ -263,6 +265,9 @@ class Remote(Encoder):
 
     def _vectors(self, page: bytes, count: int, key: str) -> list[tuple[int, Any]]:
         """The vectors in an answer about so many items, with their positions."""
+        _, most = self._largest_answer(count)
+        if page.count(b",") > most:
+            raise EmbarkError(f"{self.endpoint} answers with more than {most:,} values: check the address.")
         try:
             answer = self.provider.vectors(json.loads(page))
             vectors = [(index(position), self._decoded(output)) for position, output in answer]
