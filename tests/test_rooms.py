@@ -14,9 +14,9 @@ import embark
 ROOT = Path(embark.__file__).parent
 FLOW = (
     "types", "field_types", "metrics", "escape", "atomic", "paths", "file_hashes", "settings", "redaction", "outgoing",
-    "catalogue", "seams", "threads", "interrupts", "allocation", "processes", "http", "plugins", "registries", "tasks",
-    "hub", "items", "readers", "own", "models", "store", "evaluators", "protocol", "planning", "engine", "results",
-    "published", "stats", "boards", "run", "studies", "declarations", "site", "cli", "__init__",
+    "catalogue", "seams", "threads", "halving", "interrupts", "allocation", "processes", "http", "plugins",
+    "registries", "tasks", "hub", "items", "readers", "own", "models", "store", "evaluators", "protocol", "planning",
+    "engine", "results", "published", "stats", "boards", "run", "studies", "declarations", "site", "cli", "__init__",
 )  # fmt: skip
 APART = (
     {"tasks", "models"}, {"evaluators", "models"}, {"evaluators", "store"}, {"boards", "engine"}, {"boards", "store"},

@@ -128,7 +128,10 @@ def repository(open_clip: Any, folder: Path, scale: Any = (MEAN, STD), **more: A
     made = {"model_cfg": config(**more), "preprocess_cfg": preprocess}
     (folder / "open_clip_config.json").write_text(json.dumps(made))
     torch.manual_seed(0)
-    save_file(open_clip.create_model(f"local-dir:{folder}").state_dict(), folder / "open_clip_model.safetensors")
+    weights = open_clip.create_model(f"local-dir:{folder}").state_dict()
+    if "text_decoder.text_projection" in weights:  # of CoCa, which open_clip does not initialize
+        weights["text_decoder.text_projection"].zero_()
+    save_file(weights, folder / "open_clip_model.safetensors")
     return folder
 
 

@@ -13,7 +13,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -27,6 +27,7 @@ from urllib.request import Request
 import numpy as np
 
 from embark import http
+from embark.halving import by_halves
 from embark.http import Refused, TemporaryFailure, without_secret
 from embark.models.encoder import Bill, Capabilities, Encoder, Interrupted
 from embark.models.loading import Loading
@@ -143,7 +144,8 @@ class Remote(Encoder):
             if failed.is_set():
                 return
             try:
-                self._request(batch, rows, vectors)
+                for answer in self._request(batch, rows):
+                    vectors.update(answer)
             except BaseException:
                 failed.set()
                 raise
@@ -191,21 +193,20 @@ class Remote(Encoder):
             and sum(item.size for item in items) <= LARGEST_REQUEST
         )
 
-    def _request(self, batch: Sequence[RequestItem], rows: Sequence[int], vectors: dict[int, Array]) -> None:
-        """Add the vectors of the rows, with further requests for what an answer left out; bad input goes in halves."""
-        while missing := [row for row in rows if row not in vectors]:
-            items = [batch[row] for row in missing]
+    def _request(self, batch: Sequence[RequestItem], rows: Sequence[int]) -> Iterator[dict[int, Array]]:
+        """The vectors of the rows, with further requests for what an answer left out; bad input goes in halves."""
+        missing = list(rows)
+
+        def ask(asked: Sequence[int]) -> Iterator[dict[int, Array]]:
             what = f"Asking {self.endpoint} for {self.card.name}"
-            try:
-                answer = http.with_retries(what, partial(self._post, items), jitter=JITTER, deadline=DEADLINE)
-            except BadInput:
-                if len(missing) == 1:
-                    raise
-                half = len(missing) // 2
-                self._request(batch, missing[:half], vectors)
-                self._request(batch, missing[half:], vectors)
-                return
-            vectors.update({missing[position]: vector for position, vector in answer})
+            post = partial(self._post, [batch[row] for row in asked])
+            answer = http.with_retries(what, post, jitter=JITTER, deadline=DEADLINE)
+            yield {asked[position]: vector for position, vector in answer}
+
+        while missing:
+            for vectors in by_halves(missing, ask, BadInput):
+                yield vectors
+                missing = [row for row in missing if row not in vectors]
 
     def _remove_wrong_shapes(self, batch: Sequence[RequestItem], vectors: dict[int, Array]) -> EmbarkError | None:
         """Remove vectors of a wrong dimension; returns the error about them, or None.
