@@ -23,10 +23,10 @@ from embark.boards.matrix import Matrix
 from embark.models.recorded import input_of
 from embark.run.workbench import Workbench
 from embark.settings import Settings, load_settings
-from embark.studies.extremes import group_extremes
-from embark.studies.gains import relative_gains
-from embark.studies.medians import field_medians
 from embark.studies.scaling import fit_scaling
+from embark.studies.unibench.extremes import group_extremes
+from embark.studies.unibench.gains import relative_gains
+from embark.studies.unibench.medians import field_medians
 from embark.tables.drawing import Drawn
 from embark.tasks import TASKS, get_benchmark
 from embark.types import Array, Classes, Content, Item, ModelCard, Rendered

@@ -14,7 +14,7 @@ import numpy as np
 from embark.boards.matrix import Matrix, grouped
 from embark.settings import Settings
 from embark.studies.analysis import Analysis
-from embark.studies.model_filter import fact, load_field
+from embark.studies.model_filter import fact, group_means, load_scores
 from embark.studies.plotting import COLORS
 from embark.tables import Exact, Note, Row, Table, applicable, named, points, short
 from embark.tables.drawing import PAGE
@@ -38,7 +38,7 @@ def extremes(
 
     `models` are names or patterns, `where` conditions on their cards: "architecture=vit", "data=400..2000" (millions).
     """
-    return group_extremes(load_field(benchmark, tasks, models, where, own, settings), by)
+    return group_extremes(load_scores(benchmark, tasks, models, where, own, settings), by)
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def group_extremes(matrix: Matrix, by: str = "category") -> Extremes:
     if len(matrix.models) < 2:
         raise EmbarkError(f"The best and the worst model are told of two or more; there is only {matrix.models[0]}.")
     columns = grouped(matrix.tasks, by)
-    means = {name: matrix.values[:, group].mean(axis=1) for name, group in columns.items()}
+    means = group_means(matrix, by)
     scored = {name: scores for name, scores in means.items() if not np.isnan(scores).all()}
     if not scored:
         raise EmbarkError(

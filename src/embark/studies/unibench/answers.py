@@ -20,8 +20,8 @@ from embark.run.workbench import Workbench
 from embark.settings import Settings, load_settings
 from embark.stats.intervals import mean_interval
 from embark.studies.analysis import Analysis
-from embark.studies.plotting import color, short_task
-from embark.tables import Note, Row, Score, Table, applicable, points, short
+from embark.studies.plotting import color, draw_scores, short_task
+from embark.tables import Note, Row, Score, Table, points, short
 from embark.tables.drawing import PAGE
 from embark.tasks import Tasks, choose_tasks
 from embark.types import Array, Classes, EmbarkError, Item, Task
@@ -31,6 +31,11 @@ NAME_IT = "What is this? Answer with its name, and nothing else."
 PROMPTS = {  # the default question, by how the class is found
     "answer": "Which of these is it: {classes}? Answer with one of them, and nothing else.",
     **dict.fromkeys(LIKELIHOODS, NAME_IT),
+}
+MATCHING = {  # how the class is found, as the table has it
+    "answer": "An answer counts for the class that it is, or else names first; one that names none is wrong.",
+    "likelihood": "The class whose name is the likeliest answer, by the log-probability of all its tokens.",
+    "mean-likelihood": "The class whose name is the likeliest answer, by the mean log-probability of its tokens.",
 }
 NO_CLASS = -1  # of an answer that names none
 
@@ -111,42 +116,21 @@ class Answers(Analysis):
 
     def table(self) -> Table:
         """One line per model and task."""
-        rows = [
-            Row(
-                (
-                    part.model, part.score, points(part.task.chance),
-                    points(part.unmatched), len(part.right),
-                ),
-                part.task.name,
-            )
-            for part in self.parts
-        ]  # fmt: skip
-        notes = {
-            f"Asked: “{self.prompt}”": True,
-            "An answer counts for the class that it is, or else names first; one that names none is wrong.": (
-                self.by == "answer"
-            ),
-            "The class whose name is the likeliest answer, by the log-probability of all its tokens.": (
-                self.by == "likelihood"
-            ),
-            "The class whose name is the likeliest answer, by the mean log-probability of its tokens.": (
-                self.by == "mean-likelihood"
-            ),
-            Note("no class: share of answers that name none.", column="no class"): any(
-                part.unmatched for part in self.parts
-            ),
-        }
-        return Table(("model", "accuracy", "chance", "no class", "items"), tuple(rows), applicable(notes))
+        rows = []
+        for part in self.parts:
+            shares = (part.score, points(part.task.chance), points(part.unmatched))
+            rows.append(Row((part.model, *shares, len(part.right)), part.task.name))
+        unmatched = any(part.unmatched for part in self.parts)
+        names_none = (Note("no class: share of answers that name none.", column="no class"),) if unmatched else ()
+        notes = (f"Asked: “{self.prompt}”", MATCHING[self.by], *names_none)
+        return Table(("model", "accuracy", "chance", "no class", "items"), tuple(rows), notes)
 
     def draw(self, figure: Any) -> None:
         """Accuracy with its interval, and chance, a line per task and model."""
         axes = figure.subplots()
         models = list(dict.fromkeys(part.model for part in self.parts))
         for line, part in enumerate(self.parts):
-            score = part.score
-            tint = color(models.index(part.model))
-            axes.hlines(line, 100 * score.low, 100 * score.high, color=tint)
-            axes.plot(100 * score.value, line, "o", color=tint)
+            draw_scores(axes, [line], [part.score], color(models.index(part.model)))
             if part.task.chance is not None:
                 axes.plot(100 * part.task.chance, line, "|", color="black", ms=8)
         names = [f"{short_task(p.task.name)}, {short(p.model, 20)} (n = {len(p.right):,})" for p in self.parts]
@@ -169,14 +153,14 @@ def answered(bench: Workbench, generator: Generator, task: Task, prompt: str, by
         items = list(data.sides["item"].items)
         if by == "answer":
             written = written_texts(bench, generator, question, items, "answer")
-            of_items = [written[item] or "" for item in items]
-            classes = match_answers(of_items, truth.names)
+            answers = [written[item] or "" for item in items]
+            classes = match_answers(answers, truth.names)
         else:
             classes = likeliest(bench, generator, question, items, truth.names, by)
-            of_items = ["" if number == NO_CLASS else truth.names[number] for number in classes]
+            answers = ["" if number == NO_CLASS else truth.names[number] for number in classes]
         label = truth.label
         hits = label[np.arange(len(classes)), classes] if label.ndim == 2 else classes == label
-        texts += of_items
+        texts += answers
         predicted.append(classes)
         right.append(np.where(classes == NO_CLASS, 0.0, hits.astype(float)))
     return Answered(generator.card.name, task, tuple(texts), np.concatenate(predicted), np.concatenate(right))

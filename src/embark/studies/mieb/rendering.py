@@ -1,4 +1,4 @@
-"""What it costs a model to read: scores on pairs of sentences as text, against the same pairs drawn as pictures."""
+"""The cost of reading: scores of models on pairs of sentences as text, against the same pairs drawn as pictures."""
 
 from __future__ import annotations
 
@@ -50,24 +50,19 @@ def rendering(
         (result.model, result.task): result
         for result in sorted(loaded.results, key=lambda result: result.made_by == "embark")
     }
-    costs: dict[str, list[Cost]] = {}
-    contrasts: dict[str, list[list[Contrast]]] = {}
-    numbers = ItemNumbers()
     order = [task.name for task in visual]
-    for (model, name), result in sorted(by_task.items(), key=lambda item: item[0][0]):
-        text = by_task.get((model, TWINS.get(name, "")))
-        if text is not None:
-            cost, parts = _cost(result, text, numbers)
-            costs.setdefault(model, []).append(cost)
-            contrasts.setdefault(model, []).append(parts)
+    pairs = [key for key in by_task if key[1] in order and (key[0], TWINS[key[1]]) in by_task]
+    pairs.sort(key=lambda key: (key[0], order.index(key[1])))
+    numbers = ItemNumbers()
+    costs = group_values((m, _cost(by_task[m, name], by_task[m, TWINS[name]], numbers)) for m, name in pairs)
     if not costs:
         raise EmbarkError(
             "No model has scores on a visual STS task and on its text twin. Make some, with a model that takes both: "
             f"embark run -m MODEL -t {visual[0].name} -t {TWINS[visual[0].name]}"
         )
-    in_order = [cost for of_model in costs.values() for cost in sorted(of_model, key=lambda c: order.index(c.task))]
-    means = [_mean(of_model, contrasts[model]) for model, of_model in costs.items() if len(of_model) > 1]
-    return Rendering(tuple(in_order), tuple(means), notes=loaded.notes)
+    every_cost = tuple(cost for tasks in costs.values() for cost, _ in tasks)
+    means = tuple(_mean(tasks) for tasks in costs.values() if len(tasks) > 1)
+    return Rendering(every_cost, means, notes=loaded.notes)
 
 
 class Cost(NamedTuple):
@@ -102,8 +97,7 @@ class Rendering(Analysis):
         rows = []
         for model, costs in group_values((cost.model, cost) for cost in (*self.costs, *self.means)).items():
             for cost in costs:
-                marks = (*cost.difference.marks, *[ALONE] * (not cost.aligned))
-                difference = replace(cost.difference, marks=marks)
+                difference = cost.difference if cost.aligned else replace(cost.difference, marks=(ALONE,))
                 rows.append(Row((model, cost.task, cost.parts, cost.text, cost.pictures, difference)))
         known = [not isnan(cost.difference.low) for cost in self.costs]
         notes = {
@@ -148,7 +142,7 @@ def _along_intervals(texts: Array, pictures: Array, ends: Sequence[Array]) -> Ar
 
 
 def _cost(pictures: TaskResult, text: TaskResult, numbers: ItemNumbers) -> tuple[Cost, list[Contrast]]:
-    """What rendering costs on a task, and the contrasts behind it; none where outcomes are not on disk."""
+    """The cost of rendering on a task, and the contrasts behind it; none where outcomes are not on disk."""
     name = pictures.task
     keys = TASKS[name].parts
     scores = {(record.split, record.subset): record.score for record in text.records}
@@ -192,12 +186,13 @@ def _difference(value: float, contrasts: Sequence[Contrast]) -> Score:
     return Score(value, test.low, test.high) if test else Score(value, *UNKNOWN)
 
 
-def _mean(costs: Sequence[Cost], contrasts: Sequence[Sequence[Contrast]]) -> Cost:
-    """A model's mean over its tasks; pairs that tasks share count once."""
-    known = all(contrasts)
-    parts = [part._replace(weight=part.weight / len(costs)) for of_task in contrasts for part in of_task if known]
+def _mean(tasks: Sequence[tuple[Cost, list[Contrast]]]) -> Cost:
+    """A model's mean over its tasks, from their costs and contrasts; pairs that tasks share count once."""
+    costs = [cost for cost, _ in tasks]
+    known = all(contrasts for _, contrasts in tasks)
+    parts = [part._replace(weight=part.weight / len(tasks)) for _, contrasts in tasks for part in contrasts if known]
     text, pictures = (fmean(score.value for score in side) for side in zip(*(cost[3:5] for cost in costs), strict=True))
-    count = sum(cost.parts for cost in costs)
     sides = (Score(text, *UNKNOWN), Score(pictures, *UNKNOWN))
-    aligned = all(cost.aligned for cost in costs)
-    return Cost(costs[0].model, "mean", count, *sides, _difference(pictures - text, parts), aligned)
+    difference = _difference(pictures - text, parts)
+    count = sum(cost.parts for cost in costs)
+    return Cost(costs[0].model, "mean", count, *sides, difference, all(cost.aligned for cost in costs))

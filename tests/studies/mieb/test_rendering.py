@@ -14,7 +14,7 @@ from embark.boards.exchange import import_results
 from embark.protocol import fingerprint_of
 from embark.results import Record, Results, TaskResult, outcome_columns
 from embark.settings import load_settings
-from embark.studies.rendering import rendering
+from embark.studies.mieb.rendering import rendering
 from embark.tasks import BENCHMARKS, TASKS
 from embark.tasks.text_sts import TWINS
 from embark.types import Array, EmbarkError, ModelCard

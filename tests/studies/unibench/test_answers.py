@@ -16,7 +16,7 @@ from embark.models.loading import build
 from embark.models.recorded import input_of
 from embark.run.workbench import Workbench
 from embark.settings import load_settings
-from embark.studies.answers import NO_CLASS, match_answers
+from embark.studies.unibench.answers import NO_CLASS, match_answers
 from embark.tasks import TASKS
 from embark.types import Classes
 from tiny import picture

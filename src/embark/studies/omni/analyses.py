@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from math import sqrt
 from typing import Any
@@ -19,8 +20,8 @@ from embark.stats.intervals import quantile
 from embark.stats.paired import Difference, difference
 from embark.stats.shared import Observations, Part, interval
 from embark.studies.analysis import Analysis
-from embark.studies.omni_directions import TOP, Direction
-from embark.studies.plotting import COLORS, MARKERS, SMALL
+from embark.studies.omni.directions import TOP, Direction
+from embark.studies.plotting import COLORS, MARKERS, SMALL, draw_heat, legend_below, legend_entry
 from embark.tables import Cell, Exact, Interval, Row, Score, Table, rounded
 from embark.tables.drawing import COLUMN
 from embark.tasks.omni import KINDS
@@ -50,7 +51,7 @@ class OmniAnalysis(Analysis):
     @property
     @abstractmethod
     def what(self) -> str:
-        """What the figure shows, in one sentence."""
+        """The content of the figure, in one sentence."""
 
     @property
     def kinds(self) -> list[Modality]:
@@ -89,11 +90,12 @@ class Retrieval(OmniAnalysis):
 
     def draw(self, figure: Any) -> None:
         """Two panels of points with intervals."""
-        panels = below_legend(figure, _query_handles(self.directions)).subplots(1, 2, sharey=True)
+        panels = figure.subplots(1, 2, sharey=True)
         for axes, name, values in zip(panels, ("Hit@1 (%)", "MRR (%)"), ("hit", "reciprocal"), strict=True):
             scores = [_score([direction], values) for direction in self.directions]
             _draw_points(axes, self.directions, [(100 * s.value, 100 * s.low, 100 * s.high) for s in scores])
             axes.set(xlabel=name, xlim=(-4, 104))
+        _name_queries(figure, self.directions)
 
 
 @dataclass(frozen=True)
@@ -118,13 +120,12 @@ class Modalities(OmniAnalysis):
         rows = []
         for depth, name in ((TOP, f"first {TOP} results"), (1, "first result")):
             shares = [_retrieved(direction, depth) for direction in self.directions]
-            for direction, of_direction in zip(self.directions, shares, strict=True):
-                rows.append(Row((direction.name, *self._cells(of_direction)), name))
+            lines = [(direction.name, line) for direction, line in zip(self.directions, shares, strict=True)]
             for side in ("target", "query"):
-                kinds, matrix = self.matrix(side, depth)
-                for kind, line in zip(kinds, matrix, strict=True):
-                    rows.append(Row((f"{side}: {kind}", *self._cells(line)), name))
-        share = np.mean([_pool(direction) for direction in self.directions], axis=0)
+                lines += [(f"{side}: {kind}", line) for kind, line in zip(*self.matrix(side, depth), strict=True)]
+            rows += [Row((label, *self._cells(line)), name) for label, line in lines]
+        pools = [direction.pool.sum(axis=0) / direction.pool.sum() for direction in self.directions]
+        share = np.mean(pools, axis=0)
         rows.append(Row(("all candidates", *self._cells(share)), "the lists themselves"))
         return Table(("direction", *self.kinds), tuple(rows))
 
@@ -144,7 +145,7 @@ class Modalities(OmniAnalysis):
         for line, depth in zip(panels, (TOP, 1), strict=True):
             for axes, side in zip(line, ("target", "query"), strict=True):
                 kinds, matrix = self.matrix(side, depth)
-                _draw_matrix(axes, 100 * matrix[:, columns], kinds, self.kinds, "Blues", (0, 100), "{:.0f}")
+                draw_heat(axes, 100 * matrix[:, columns], kinds, self.kinds, ends=(0, 100), cmap="Blues")
                 place = f"first {depth} results" if depth > 1 else "first result"
                 axes.set_title(f"{place}, by {side}", fontsize=7)
 
@@ -165,11 +166,12 @@ class Sensitivity(OmniAnalysis):
 
     def draw(self, figure: Any) -> None:
         """Points with intervals."""
-        axes = below_legend(figure, _query_handles(self.directions)).subplots()
+        axes = figure.subplots()
         _draw_points(axes, self.directions, [mean_distance(direction.moved) for direction in self.directions])
         axes.set(xlabel="1 − cos(raw query, instructed query)")
         right = max(axes.get_xlim()[1], 0.01)  # never a picture of rounding alone
         axes.set_xlim(-0.03 * right, right)
+        _name_queries(figure, self.directions)
 
 
 @dataclass(frozen=True)
@@ -202,7 +204,8 @@ class Shift(OmniAnalysis):
         shown = [number for number, kind in enumerate(KINDS) if kind in self.kinds]
         means = means[np.ix_(shown, shown)]
         reach = max(float(np.nanmax(np.abs(means))), 0.005)
-        image = _draw_matrix(axes, means, self.kinds, self.kinds, "PuOr", (-reach, reach), "{:+.3f}")
+        signed = partial(rounded, digits=3, sign=True)
+        image = draw_heat(axes, means, self.kinds, self.kinds, ends=(-reach, reach), cmap="PuOr", text=signed)
         axes.set_ylabel("query", fontsize=8)
         axes.set_title("target", fontsize=8)
         bar = figure.colorbar(image, ax=axes, shrink=0.9)
@@ -239,14 +242,13 @@ class Asymmetry(OmniAnalysis):
     def table(self) -> Table:
         """A row for each pair of modalities."""
         rows = []
-        for (forth, back), *tests in zip(
-            self.pairs(), self.differences("hit"), self.differences("reciprocal"), strict=True
-        ):
+        for forth, back in self.pairs():
             cells: list[Cell] = [f"{forth.name} − {back.name}", len(forth)]
-            for test, measure in zip(tests, ("hit", "reciprocal"), strict=True):
+            for measure in ("hit", "reciprocal"):
                 scores = [_score([direction], measure).value for direction in (forth, back)]
+                test = difference([_part(forth, measure)], [_part(back, measure)])
                 cells += [*map(_share, scores), Score(test.value, test.low, test.high)]
-            rows.append(Row((*cells, tests[1].p)))
+            rows.append(Row((*cells, test.p)))
         columns = ("pair", "tuples", "Hit@1 →", "Hit@1 ←", "Δ Hit@1", "MRR →", "MRR ←", "Δ MRR", "p")
         notes = ("Δ is X→Y − Y→X in points, with its paired 95 % interval; p is that of the MRR.",)
         return Table(columns, tuple(rows), notes)
@@ -269,7 +271,7 @@ class Asymmetry(OmniAnalysis):
 
 @dataclass(frozen=True)
 class Distribution(OmniAnalysis):
-    """What the data hold: queries by modality and instruction, candidates by modality (Fig. 2)."""
+    """The queries by modality and instruction, and the candidates by modality (Fig. 2)."""
 
     title = "What the data hold"
     what = "Left: queries by modality and by the modality that their instruction names. Right: candidates in the lists."
@@ -282,19 +284,17 @@ class Distribution(OmniAnalysis):
         """A row for each direction."""
         rows = []
         for direction in self.directions:
-            sizes = direction.pool.sum(axis=1)
             means = [float(direction.pool[:, KINDS.index(kind)].mean()) for kind in self.kinds]
             cells = [Exact(mean, rounded(mean)) for mean in means]
-            length = f"{sizes.min()}" if np.ptp(sizes) == 0 else f"{sizes.min()}–{sizes.max()}"
-            instruction = direction.instruction or "none"
-            rows.append(Row((direction.name, len(direction), length, *cells, instruction.strip())))
+            length = _span(direction.pool.sum(axis=1))
+            instruction = (direction.instruction or "none").strip()
+            rows.append(Row((direction.name, len(direction), length, *cells, instruction)))
         columns = ("direction", "queries", "candidates", *self.kinds, "instruction")
         return Table(columns, tuple(rows), ("Candidates of each modality are means over queries.",))
 
     def draw(self, figure: Any) -> None:
         """Queries by modality and target, stacked; candidates by modality."""
-        handles = [legend_entry(f"to {kind}", color=COLOR[kind], marker="s", ms=5) for kind in self.kinds]
-        queries, candidates = below_legend(figure, handles).subplots(1, 2, sharey=True)
+        queries, candidates = figure.subplots(1, 2, sharey=True)
         left = np.zeros(len(self.kinds))
         for target in self.kinds:
             counts = np.array([
@@ -311,6 +311,8 @@ class Distribution(OmniAnalysis):
         for axes in (queries, candidates):
             axes.tick_params(labelsize=7)
             axes.grid(axis="y", visible=False)
+        handles = [legend_entry(color=COLOR[kind], marker="s") for kind in self.kinds]
+        legend_below(figure, [f"to {kind}" for kind in self.kinds], handles)
 
 
 # ── measures ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -327,10 +329,6 @@ def _retrieved(direction: Direction, depth: int) -> Array:
     if depth == 1:
         return np.bincount(direction.first, minlength=len(KINDS)) / len(direction)
     return np.asarray(direction.top.sum(axis=0) / direction.top.sum())
-
-
-def _pool(direction: Direction) -> Array:
-    return np.asarray(direction.pool.sum(axis=0) / direction.pool.sum())
 
 
 def _part(direction: Direction, measure: str) -> Part:
@@ -393,12 +391,15 @@ def _share(value: float) -> Score:
 
 
 def _sizes(directions: Sequence[Direction]) -> str:
-    """How many queries a direction has, and how many candidates a query."""
-    queries = sorted({len(direction) for direction in directions})
+    """The numbers of queries of a direction, and of candidates of a query."""
     candidates = np.concatenate([direction.pool.sum(axis=1) for direction in directions])
-    of_query = f"{candidates.min()}" if np.ptp(candidates) == 0 else f"{candidates.min()}–{candidates.max()}"
-    count = f"{queries[0]}" if len(queries) == 1 else f"{queries[0]}–{queries[-1]}"
-    return f"n\u00a0=\u00a0{count} queries a direction, {of_query} candidates each"
+    queries = _span(np.array([len(direction) for direction in directions]))
+    return f"n\u00a0=\u00a0{queries} queries a direction, {_span(candidates)} candidates each"
+
+
+def _span(counts: Array) -> str:
+    """The least and the largest of some counts, or the only one: 40–60, 50."""
+    return f"{counts.min()}" if np.ptp(counts) == 0 else f"{counts.min()}–{counts.max()}"
 
 
 # ── drawing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -415,50 +416,8 @@ def _draw_points(axes: Any, directions: Sequence[Direction], values: Sequence[tu
     axes.xaxis.label.set_size(7)
 
 
-def _query_handles(directions: Sequence[Direction]) -> list[Any]:
-    """A legend's entries for the modalities of queries."""
+def _name_queries(figure: Any, directions: Sequence[Direction]) -> None:
+    """A legend of the modalities of queries."""
     kinds = dict.fromkeys(direction.query for direction in directions)
-    return [legend_entry(f"{kind} query", color=COLOR[kind], marker=MARKER[kind], lw=1.2) for kind in kinds]
-
-
-def legend_entry(label: str, **look: Any) -> Any:
-    """A legend's entry: a marker in its look."""
-    from matplotlib.lines import Line2D
-
-    return Line2D([], [], **{"ms": 4, "lw": 0, "label": label, **look})
-
-
-def below_legend(figure: Any, handles: Sequence[Any]) -> Any:
-    """The part of a figure below a line of legend, which covers neither the title nor the panels."""
-    height = figure.get_size_inches()[1]
-    top, rest = figure.subfigures(2, 1, height_ratios=[0.2, height - 0.2])
-    top.legend(
-        handles=handles, loc="center", ncols=len(handles), fontsize=6.5, handlelength=1.2, handletextpad=0.4,
-        columnspacing=1.2,
-    )  # fmt: skip
-    return rest
-
-
-def _draw_matrix(
-    axes: Any,
-    values: Array,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    cmap: str,
-    ends: tuple[float, float],
-    text: str,
-) -> Any:
-    """A matrix of colors with its numbers; what is missing is left white."""
-    image = axes.imshow(values, cmap=cmap, aspect="auto", interpolation="nearest", vmin=ends[0], vmax=ends[1])
-    axes.grid(visible=False)
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0)
-    axes.set_xticks(range(len(columns)), columns, fontsize=6.5)
-    axes.set_yticks(range(len(rows)), rows, fontsize=7)
-    for (row, column), value in np.ndenumerate(values):
-        if not np.isnan(value):
-            red, green, blue, _ = image.cmap(image.norm(value))
-            dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.5
-            number = text.format(value).replace("-", "−") if abs(value) >= 0.0005 else text.format(0).strip("+")
-            axes.text(column, row, number, ha="center", va="center", fontsize=7, color="white" if dark else "black")
-    return image
+    handles = [legend_entry(color=COLOR[kind], marker=MARKER[kind], lw=1.2) for kind in kinds]
+    legend_below(figure, [f"{kind} query" for kind in kinds], handles)

@@ -22,7 +22,7 @@ from embark.settings import Settings, load_settings
 from embark.stats.intervals import NO_SPREAD
 from embark.studies.diagnosis import Diagnosis, make_folder
 from embark.studies.maps import METHODS
-from embark.studies.omni_analyses import (
+from embark.studies.omni.analyses import (
     Asymmetry,
     Distribution,
     Modalities,
@@ -35,8 +35,8 @@ from embark.studies.omni_analyses import (
     mean_scores,
     whose,
 )
-from embark.studies.omni_directions import TOP, Direction, MixedLists, stored_directions
-from embark.studies.omni_maps import ModalityMap, ShiftMaps, item_layout, shift_layout
+from embark.studies.omni.directions import TOP, Direction, MixedLists, stored_directions
+from embark.studies.omni.maps import ModalityMap, ShiftMaps, item_layout, shift_layout
 from embark.tables import in_points, signed_points
 from embark.tables.drawing import FORMATS
 from embark.tasks import Tasks, choose_tasks
@@ -127,8 +127,8 @@ def _findings(directions: Sequence[Direction], asymmetry: Asymmetry) -> tuple[st
     """The conclusions from the analyses, in sentences."""
     count = len(directions)
     hit, reciprocal = mean_scores(directions)
-    of_query = sum(whose(d, dominant(d.top)[0]) == "query's" for d in directions)
-    of_target = sum(whose(d, dominant(d.top)[0]) == "target's" for d in directions)
+    query_kinds = sum(whose(d, dominant(d.top)[0]) == "query's" for d in directions)
+    target_kinds = sum(whose(d, dominant(d.top)[0]) == "target's" for d in directions)
     itself = float(np.mean([d.itself.mean() for d in directions]))
     moved = float(np.mean([d.moved.mean() for d in directions]))
     closer = sum(mean_distance(d.shift)[2] < 0 for d in directions)
@@ -144,8 +144,8 @@ def _findings(directions: Sequence[Direction], asymmetry: Asymmetry) -> tuple[st
     return (
         f"Hit@1 {in_points(hit.value)} %, MRR {in_points(reciprocal.value)} % "
         f"(means of {counted(count, 'direction')}); {100 * itself:.0f} % of queries find themselves first.",
-        f"The first {TOP} results are mostly of the query's own modality in {of_query} of {count} directions, "
-        f"of the one that is asked for in {of_target}.",
+        f"The first {TOP} results are mostly of the query's own modality in {query_kinds} of {count} directions, "
+        f"of the one that is asked for in {target_kinds}.",
         obeyed if moved > NO_SPREAD else ignored,
         f"Directions that differ from their reverse in MRR (points): {listed(names, len(names)) or 'none'}.",
     )

@@ -10,11 +10,11 @@ import pytest
 
 from embark.boards.matrix import Matrix
 from embark.catalogue import UnknownName
-from embark.studies.extremes import OVERALL, group_extremes
-from embark.studies.gains import gains, relative_gains
-from embark.studies.medians import field_medians, median_interval
 from embark.studies.model_filter import only_models
 from embark.studies.scaling import fit_scaling
+from embark.studies.unibench.extremes import OVERALL, group_extremes
+from embark.studies.unibench.gains import gains, relative_gains
+from embark.studies.unibench.medians import field_medians, median_interval
 from embark.tasks import TASKS, get_benchmark
 from embark.types import EmbarkError
 from field import card, field

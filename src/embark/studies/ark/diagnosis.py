@@ -32,9 +32,9 @@ from embark.settings import Settings, load_settings
 from embark.stats.paired import Difference, difference
 from embark.stats.shared import Part, interval
 from embark.studies.analysis import Analysis
-from embark.studies.ark_queries import KNOWLEDGE, METRICS, Group, Queries, Route, groups_of
+from embark.studies.ark.queries import KNOWLEDGE, METRICS, Queries, QueryGroup, Route, groups_of
 from embark.studies.diagnosis import Diagnosis, make_folder
-from embark.studies.plotting import MARKERS, color, legend_below
+from embark.studies.plotting import MARKERS, color, draw_scores, draw_series, legend_below
 from embark.tables import Exact, Row, Score, Table, p_value, points, short, signed_ends, signed_points
 from embark.tables.drawing import FORMATS, PAGE
 from embark.tasks import TASKS, Tasks, choose_tasks
@@ -92,43 +92,40 @@ def diagnose_ark(
     options = {**vars(loading), "settings": settings}
     captioner = get_generator(captions, **options) if isinstance(captions, str) else captions
     rewriter = get_generator(rewrite, **options) if isinstance(rewrite, str) else rewrite
-    judge = get_reranker(rerank, **options) if isinstance(rerank, str) else rerank
-    own_prompts = prompts or {}
-    if unused := [stage for stage in own_prompts if {"caption": captioner, "rewrite": rewriter}.get(stage) is None]:
+    reranker = get_reranker(rerank, **options) if isinstance(rerank, str) else rerank
+    prompts = prompts or {}
+    if unused := [stage for stage in prompts if {"caption": captioner, "rewrite": rewriter}.get(stage) is None]:
         raise EmbarkError(f"There is a prompt for '{unused[0]}', but no model that it is for: name one.")
 
     def route(**stages: Any) -> Route:
-        of_route = {stage: prompt for stage, prompt in own_prompts.items() if stage in stages}
-        staged = Stages(**stages, depth=depth, prompts=of_route) if stages else None
+        route_prompts = {stage: prompt for stage, prompt in prompts.items() if stage in stages}
+        staged = Stages(**stages, depth=depth, prompts=route_prompts) if stages else None
         run = evaluate(encoder, rows, settings=settings, loading=loading, stages=staged, show_progress=show_progress)
         notes.extend(note for note in (*skipped_notes(run.skipped), *run.warnings) if note not in notes)
         return Route(_route_name(stages, depth), {result.task: result for result in run.results}, staged)
 
-    base: dict[str, Any] = {}
     plain = route()
     routes = [plain] if plain.results else []
+    base = {"caption": captioner} if captioner is not None and not routes else {}
     if captioner is not None:
-        base = {} if routes else {"caption": captioner}
         routes.append(route(caption=captioner))
     if not routes:
         raise EmbarkError(f"{encoder.card.name} cannot do these tasks: {notes[-1]}. Captions may help (--captions).")
-    wanted: list[dict[str, Any]] = [{"rewrite": rewriter}] if rewriter else []
-    wanted += [{"rerank": judge}] if judge else []
-    wanted += [{"rewrite": rewriter, "rerank": judge}] if rewriter and judge else []
-    routes += [route(**base, **stages) for stages in wanted]
-    diagnosis = ArkDiagnosis(
-        encoder.card.name, encoder.card.revision, tuple(rows), tuple(r for r in routes if r.results), notes=tuple(notes)
-    )
+    further = {"rewrite": rewriter} if rewriter else {}, {"rerank": reranker} if reranker else {}
+    both = further[0] | further[1] if all(further) else {}
+    routes += [route(**base, **stages) for stages in (*further, both) if stages]
+    scored = tuple(route for route in routes if route.results)
+    diagnosis = ArkDiagnosis(encoder.card.name, encoder.card.revision, tuple(rows), scored, notes=tuple(notes))
     if out is not None:
         diagnosis.write(out, figures)
     return diagnosis
 
 
-class Gain(NamedTuple):
-    """What stages gain for a group of queries by a metric: the score without and with them, and their difference."""
+class StageGain(NamedTuple):
+    """The scores of a group of queries without and with the stages of a route, by a metric, and their difference."""
 
     route: str
-    group: Group
+    group: QueryGroup
     metric: str
     before: float
     after: float
@@ -150,33 +147,30 @@ class ArkDiagnosis(Diagnosis):
         return Queries.of(self.tasks, self.routes)
 
     @cached_property
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[QueryGroup, ...]:
         """Subtypes, domains and the average of the knowledge axis; skills, their average and demands."""
         return groups_of(self.tasks, self.queries)
 
-    def score(self, route: str, group: Group, metric: str = MAIN) -> Score:
+    def score(self, route: str, group: QueryGroup, metric: str = MAIN) -> Score:
         """The score of a route on a group of queries, with its interval."""
         parts = self.queries.parts(route, group, metric)
         return Score(_mean(parts, metric), *interval(parts))
 
-    def gain(self, route: str, group: Group, metric: str = MAIN) -> Gain:
-        """What a route gains over the first one on a group of queries, query by query; computed once."""
+    def gain(self, route: str, group: QueryGroup, metric: str = MAIN) -> StageGain:
+        """The gain of a route over the first one on a group of queries, query by query; computed once."""
         key = (route, group, metric)
         if key not in self._gains:
-            self._gains[key] = self._compute_gain(*key)
+            before, after = (self.queries.parts(name, group, metric) for name in (self.routes[0].name, route))
+            value, low, high, p = difference(after, before)
+            within = Difference(value, max(low, -1.0), min(high, 1.0), p)
+            self._gains[key] = StageGain(*key, _mean(before, metric), _mean(after, metric), within)
         return self._gains[key]
 
     @cached_property
-    def _gains(self) -> dict[tuple[str, Group, str], Gain]:
+    def _gains(self) -> dict[tuple[str, QueryGroup, str], StageGain]:
         return {}
 
-    def _compute_gain(self, route: str, group: Group, metric: str) -> Gain:
-        before, after = (self.queries.parts(name, group, metric) for name in (self.routes[0].name, route))
-        value, low, high, p = difference(after, before)
-        within = Difference(value, max(low, -1.0), min(high, 1.0), p)
-        return Gain(route, group, metric, _mean(before, metric), _mean(after, metric), within)
-
-    def gains(self, metric: str | None = None) -> list[Gain]:
+    def gains(self, metric: str | None = None) -> list[StageGain]:
         """The gains of every route and group, by a metric or by all of them."""
         metrics = METRICS if metric is None else (metric,)
         staged = [route.name for route in self.routes[1:]]
@@ -225,9 +219,9 @@ class ArkDiagnosis(Diagnosis):
             for cell in (published.scores("ARK") if all(task.family == "ARK" for task in self.tasks) else ())
             if cell.table == number
         )
-        for (model, protocol), of_model in cells.items():
-            values = dict(of_model)
-            shown = [values.get(_published_name(group)) for group in groups]
+        for (model, protocol), pairs in cells.items():
+            by_name = dict(pairs)
+            shown = [by_name.get(_published_name(group)) for group in groups]
             scores = [cell and Score(cell.value, *UNKNOWN, marks=published.footnotes(cell)) for cell in shown]
             rows.append(Row((f"{model}, {protocol}", *scores), number))
         return Table(("model", *(_shown(group) for group in groups)), tuple(rows), models="rows")
@@ -261,29 +255,29 @@ class ArkDiagnosis(Diagnosis):
 
     @cached_property
     def analyses(self) -> Mapping[str, Analysis]:
-        """Routes, both axes and, where there are stages, their gains."""
+        """The routes, both axes and, where there are stages, their gains."""
         by_name: dict[str, Analysis] = {"routes": Routes(self)}
         by_name |= {_slug(axis): Axis(self, axis) for axis in self._axes}
-        return by_name | ({"gains": Gains(self)} if len(self.routes) > 1 else {})
+        return by_name | ({"gains": StageGains(self)} if len(self.routes) > 1 else {})
 
     @cached_property
     def further_tables(self) -> Mapping[str, Table]:
         """The paper's tables, both axes of the routes with stages, and gains by all metrics."""
-        of_paper = {
+        tables = {
             f"table-{PAPER[metric][axis != KNOWLEDGE]:02d}-{metric}-{_slug(axis)}": self.paper_table(axis, metric)
             for metric in METRICS
             for axis in self._axes
         }
-        of_routes = {
+        routes = {
             f"{_slug(route.name)}-{_slug(axis)}": self.axis_table(axis, route.name)
             for route in self.routes[1:]
             for axis in self._axes
         }
-        of_gains = {"gains-all-metrics": self.gains_table(None)} if len(self.routes) > 1 else {}
-        return dict(sorted(of_paper.items())) | of_routes | of_gains
+        gains = {"gains-all-metrics": self.gains_table(None)} if len(self.routes) > 1 else {}
+        return dict(sorted(tables.items())) | routes | gains
 
     @property
-    def averages(self) -> list[Group]:
+    def averages(self) -> list[QueryGroup]:
         """The average of each axis."""
         return [group for group in self.groups if group.kind == "average"]
 
@@ -348,9 +342,7 @@ class Routes(Analysis):
         panels = np.atleast_1d(figure.subplots(1, len(own.averages), sharey=True))
         for axes, group in zip(panels, own.averages, strict=True):
             for number, (place, route) in enumerate(zip(places, own.routes, strict=True)):
-                score = own.score(route.name, group)
-                axes.hlines(place, 100 * score.low, 100 * score.high, color=color(number))
-                axes.plot(100 * score.value, place, MARKERS[number], color=color(number))
+                draw_scores(axes, [place], [own.score(route.name, group)], color(number), MARKERS[number])
             axes.set(xlabel="recall at 1 (%)", xlim=(-2, 102))
             axes.set_title(f"{group.axis} (n = {group.count:,})")
         panels[0].set_yticks(places, [route.name for route in own.routes])
@@ -369,7 +361,7 @@ class Axis(Analysis):
         return f"{self.axis.capitalize()}: {self.diagnosis.title}"
 
     @property
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[QueryGroup]:
         """Those that are drawn: a domain is the mean of its subtypes."""
         return [group for group in self.diagnosis.groups if group.axis == self.axis and group.kind != "domain"]
 
@@ -393,24 +385,18 @@ class Axis(Analysis):
         """Recall at 1 of every group with its interval, by route."""
         axes = figure.subplots()
         places = _places(self.groups)
-        routes = self.diagnosis.routes
-        step = 0.7 / len(routes)
-        for number, route in enumerate(routes):
-            scores = [self.diagnosis.score(route.name, group) for group in self.groups]
-            rows = [place - step * (number - (len(routes) - 1) / 2) for place in places]
-            ends = ([100 * score.low for score in scores], [100 * score.high for score in scores])
-            axes.hlines(rows, *ends, color=color(number), lw=1)
-            values = [100 * score.value for score in scores]
-            axes.plot(values, rows, MARKERS[number], lw=0, color=color(number), label=route.name)
+        names = [route.name for route in self.diagnosis.routes]
+        rows = list(zip(places, self.groups, strict=True))
+        draw_series(axes, {name: {place: self.diagnosis.score(name, group) for place, group in rows} for name in names})
         _label_rows(axes, self.groups, places)
         _shade(axes, places)
         axes.set(xlabel="recall at 1 (%)", xlim=(-2, 102))
-        if len(routes) > 1:
+        if len(names) > 1:
             legend_below(figure, *reversed(axes.get_legend_handles_labels()))
 
 
 @dataclass(frozen=True)
-class Gains(Analysis):
+class StageGains(Analysis):
     """The gains of stages by subtype, domain, skill and demand."""
 
     diagnosis: ArkDiagnosis
@@ -442,13 +428,10 @@ class Gains(Analysis):
         panels = np.atleast_1d(figure.subplots(1, len(routes), sharey=True, sharex=True))
         for number, (axes, route) in enumerate(zip(panels, routes, strict=True), 1):
             axes.axvline(0, color="black", lw=0.8)
-            gains = [self.diagnosis.gain(route.name, group).difference for group in groups]
-            own = color(number)
-            ends = ([100 * gain.low for gain in gains], [100 * gain.high for gain in gains])
-            axes.hlines(places, *ends, color=own, lw=1)
-            for place, gain in zip(places, gains, strict=True):
-                certain = gain.low > 0 or gain.high < 0
-                axes.plot(100 * gain.value, place, MARKERS[number], color=own, mfc=own if certain else "white")
+            for place, group in zip(places, groups, strict=True):
+                gain = Score(*self.diagnosis.gain(route.name, group).difference[:3])
+                face = color(number) if gain.low > 0 or gain.high < 0 else "white"
+                draw_scores(axes, [place], [gain], color(number), MARKERS[number], mfc=face)
             axes.set_title(route.name.replace(" + ", "\n+ "))
             axes.locator_params(axis="x", nbins=5)
             _shade(axes, places)
@@ -468,11 +451,11 @@ def _route_name(stages: Mapping[str, Any], depth: int) -> str:
     return " + ".join(words[stage] for stage in stages) or "plain"
 
 
-def _published_name(group: Group) -> str:
+def _published_name(group: QueryGroup) -> str:
     return group.axis if group.kind == "average" else group.name
 
 
-def _shown(group: Group) -> str:
+def _shown(group: QueryGroup) -> str:
     """A group's name in tables: a subtype's without its family."""
     return group.name.rpartition("/")[2] if group.kind == "subtype" else group.name
 
@@ -486,12 +469,12 @@ def _slug(name: str) -> str:
     return "-".join(name.replace("+", " ").split())
 
 
-def _gain_cells(gain: Gain) -> list[Any]:
+def _gain_cells(gain: StageGain) -> list[Any]:
     value, low, high, p = gain.difference
     return [signed_points(value), signed_ends(low, high), p_value(p)]
 
 
-def _places(groups: Sequence[Group]) -> list[float]:
+def _places(groups: Sequence[QueryGroup]) -> list[float]:
     """Heights of rows, from the top down, with a gap between kinds."""
     heights = [0.0]
     for before, group in pairwise(groups):
@@ -505,11 +488,9 @@ def _shade(axes: Any, places: Sequence[float]) -> None:
         axes.axhspan(place - 0.5, place + 0.5, color="#F4F4F4", lw=0, zorder=0)
 
 
-def _label_rows(axes: Any, groups: Sequence[Group], places: Sequence[float]) -> None:
-    names = [f"{_shown(group)} ({group.count:,})" for group in groups]
-    names = [
-        f"{group.axis}: {name}" if group.kind == "average" else name for group, name in zip(groups, names, strict=True)
-    ]
-    axes.set_yticks(list(places), names)
+def _label_rows(axes: Any, groups: Sequence[QueryGroup], places: Sequence[float]) -> None:
+    names = [f"{group.axis}: average" if group.kind == "average" else _shown(group) for group in groups]
+    counted_names = [f"{name} ({group.count:,})" for name, group in zip(names, groups, strict=True)]
+    axes.set_yticks(list(places), counted_names)
     axes.set_ylim(places[-1] - 0.8, places[0] + 0.8)
     axes.grid(visible=False, axis="y")

@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 
 from embark import published
-from embark.boards.matrix import Matrix, grouped, load_matrix
+from embark.boards.matrix import Matrix, load_matrix
 from embark.catalogue import listed
 from embark.settings import Settings
 from embark.studies.analysis import Analysis
 from embark.studies.correlate import OVER_MODELS, Agreement, agreement
-from embark.studies.plotting import SMALL
-from embark.tables import Row, Table, applicable, short
+from embark.studies.model_filter import FEWEST, group_means
+from embark.studies.plotting import draw_heat
+from embark.tables import Row, Table, applicable, rounded, short
 from embark.tables.drawing import PAGE
 from embark.tasks import Tasks
 from embark.types import Benchmark, EmbarkError
 
-FEWEST = 3
 ExternalScores = Mapping[str, Mapping[str, float]]  # measure → model → value
 
 
@@ -95,20 +95,20 @@ class ExternalCorrelations(Analysis):
     def draw(self, figure: Any) -> None:
         """A heat map of groups × measures; numbers in bold where the interval is on one side of zero."""
         axes = figure.subplots()
-        values = np.full((len(self.groups), len(self.measures)), np.nan)
-        for (group, measure), r in self.values.items():
-            row, column = self.groups.index(group), self.measures.index(measure)
-            values[row, column] = r.value
-            ink = "white" if abs(r.value) > 0.65 else "black"
-            weight = "bold" if r.low > 0 or r.high < 0 else "normal"
-            number = f"{r.value:.2f}".replace("-", "−").replace("0.", ".")  # many stand side by side
-            axes.text(column, row, number, ha="center", va="center", fontsize=SMALL, color=ink, fontweight=weight)
-        image = axes.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
+        cells = [[self.values.get((group, measure)) for measure in self.measures] for group in self.groups]
+        values = np.array([[r.value if r else np.nan for r in line] for line in cells])
         names = [short(name, 16) for name in self.measures]
-        axes.set_xticks(range(len(names)), names, rotation=40, ha="right", rotation_mode="anchor", fontsize=7)
-        axes.set_yticks(range(len(self.groups)), [short(name, 30) for name in self.groups], fontsize=7)
-        axes.grid(False)
+        groups = [short(name, 30) for name in self.groups]
+        image = draw_heat(axes, values, groups, names, ends=(-1, 1), cmap="RdBu_r", text=_short_number)
+        certain = [r.low > 0 or r.high < 0 for line in cells for r in line if r]
+        for number, text in zip(certain, axes.texts, strict=True):
+            text.set_fontweight("bold" if number else "normal")
         figure.colorbar(image, ax=axes, label=f"{self.correlation.capitalize()} r")
+
+
+def _short_number(value: float) -> str:
+    """A correlation as it stands in a cell beside many others: .43, −.07, 1.00."""
+    return rounded(value, 2).replace("0.", ".")
 
 
 def correlate_external(
@@ -117,11 +117,9 @@ def correlate_external(
     """Correlate each group's mean with each measure, over the models that have both."""
     external_models = dict.fromkeys(model for values in table.values() for model in values)
     row_of = _rows(matrix.models, external_models)
-    groups = grouped(matrix.tasks, by)
     correlations: dict[tuple[str, str], Agreement] = {}
     matched: set[str] = set()
-    for group, columns in groups.items():
-        mean = matrix.values[:, columns].mean(axis=1)
+    for group, mean in group_means(matrix, by).items():
         for measure, values in table.items():
             models = [model for model in values if model in row_of and not np.isnan(mean[row_of[model]])]
             matched.update(models)
@@ -178,15 +176,15 @@ def read_external_scores(path: Path) -> dict[str, dict[str, float]]:
 
 def _rows(models: Sequence[str], names: Iterable[str]) -> dict[str, int]:
     """The row of each model that a table names, in full or without its organization; unknown names are left out."""
-    name_of: dict[int, str] = {}
+    names_by_row: dict[int, str] = {}
     for name in names:
         rows = [row for row, model in enumerate(models) if model == name]
         rows = rows or [row for row, model in enumerate(models) if short(model, 99) == name]
         if len(rows) > 1:
             raise EmbarkError(f"'{name}' in the table may be {models[rows[0]]} or {models[rows[1]]}: write it in full.")
-        if rows and (other := name_of.setdefault(rows[0], name)) != name:
+        if rows and (other := names_by_row.setdefault(rows[0], name)) != name:
             raise EmbarkError(f"The table has {models[rows[0]]} twice: as '{other}' and as '{name}'.")
-    return {name: row for row, name in name_of.items()}
+    return {name: row for row, name in names_by_row.items()}
 
 
 def _number(cell: str, path: Path, line: int, column: str) -> float:

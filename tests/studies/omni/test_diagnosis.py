@@ -16,7 +16,7 @@ import embark
 import samples_mmeb
 from embark.items import digest, emoji
 from embark.studies.diagnosis import Diagnosis
-from embark.studies.omni_analyses import Asymmetry, Modalities, Retrieval, Shift
+from embark.studies.omni.analyses import Asymmetry, Modalities, Retrieval, Shift
 from embark.tasks.mmeb import OMNISET
 from embark.tasks.omni import DIRECTIONS, KINDS, instruction
 from embark.types import Array, EmbarkError, Item, Modality, ModelCard, Rendered, Text

@@ -1,4 +1,4 @@
-"""What a field of models can do on each task: the median over models against chance (UniBench, Figures 2 and 6)."""
+"""The median score over models on each task, against chance (UniBench, Figures 2 and 6)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from embark.catalogue import counted
 from embark.settings import Settings
 from embark.stats.intervals import LEVEL
 from embark.studies.analysis import Analysis
-from embark.studies.model_filter import load_field
-from embark.studies.plotting import color, legend_below, short_task
+from embark.studies.model_filter import load_scores
+from embark.studies.plotting import color, legend_below, legend_entry, short_task
 from embark.tables import Row, Score, Table, applicable, named, points
 from embark.tables.drawing import PAGE
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark, EmbarkError, Task
 
-FEWEST = 6  # models that an interval of their median needs: the range of fewer covers it less often than 95 %
+MODELS_OF_MEDIAN = 6  # models that an interval of their median needs: the range of fewer covers it less often than 95 %
 
 
 def medians(
@@ -37,7 +37,7 @@ def medians(
 
     `models` are names or patterns, `where` conditions on their cards: "architecture=vit", "data=400..2000" (millions).
     """
-    return field_medians(load_field(benchmark, tasks, models, where, own, settings), by)
+    return field_medians(load_scores(benchmark, tasks, models, where, own, settings), by)
 
 
 @dataclass(frozen=True)
@@ -93,12 +93,12 @@ class Medians(Analysis):
             )
             for row in self.tasks
         ]  # fmt: skip
-        few = any(row.models < FEWEST for row in self.tasks)
+        few = any(row.models < MODELS_OF_MEDIAN for row in self.tasks)
         unknown = sum(row.task.chance is None for row in self.tasks)
         notes = {
             "median: over the models that have the task, with a 95 % interval over models; best: the highest.": True,
             "at chance: the interval of the median reaches the score of guessing.": True,
-            f"No interval, and no verdict, where fewer than {FEWEST} models have the task.": few,
+            f"No interval, and no verdict, where fewer than {MODELS_OF_MEDIAN} models have the task.": few,
             f"The score of guessing is not known for {counted(unknown, 'task')}, which come last.": unknown,
         }
         columns = ("task", self.by, "models", "median", "chance", "above", "verdict", "best model", "best")
@@ -106,8 +106,6 @@ class Medians(Analysis):
 
     def draw(self, figure: Any) -> None:
         """A line per task: quartiles as a bar, the median as a point, chance as a tick."""
-        from matplotlib.lines import Line2D
-
         axes = figure.subplots()
         groups = list(dict.fromkeys(row.group for row in self.tasks))
         for line, row in enumerate(self.tasks):
@@ -119,9 +117,9 @@ class Medians(Analysis):
         axes.set_yticks(range(len(self.tasks)), [f"{short_task(r.task.name, 26)} ({r.models})" for r in self.tasks])
         axes.set_ylim(len(self.tasks) - 0.4, -0.6)
         axes.set(xlabel="score (points); in brackets: number of models")
-        looks = {group: Line2D([], [], color=color(number), marker="o", lw=0) for number, group in enumerate(groups)}
-        looks["quartiles"] = Line2D([], [], color="#888888", lw=3.5, alpha=0.5)
-        looks["chance"] = Line2D([], [], color="black", marker="|", lw=0, ms=7)
+        looks = {group: legend_entry(color=color(number), marker="o") for number, group in enumerate(groups)}
+        looks["quartiles"] = legend_entry(color="#888888", lw=3.5, alpha=0.5)
+        looks["chance"] = legend_entry(color="black", marker="|", ms=7)
         legend_below(figure, list(looks), list(looks.values()))
 
 
@@ -142,7 +140,7 @@ def median_interval(values: Array) -> tuple[float, float]:
     """The 95 % interval of a median by order statistics, which needs no shape of distribution; NaN for few values."""
     from scipy.stats import binom
 
-    if len(values) < FEWEST:
+    if len(values) < MODELS_OF_MEDIAN:
         return np.nan, np.nan
     ordered = np.sort(values)
     skipped = int(binom.ppf((1 - LEVEL) / 2, len(ordered), 0.5))  # values beyond each end

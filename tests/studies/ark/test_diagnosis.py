@@ -21,7 +21,7 @@ from embark.models.recorded import input_of
 from embark.readers.pocket_ark import questions
 from embark.settings import Settings, load_settings
 from embark.studies.ark import ArkDiagnosis, diagnose_ark
-from embark.studies.ark_queries import METRICS, Group
+from embark.studies.ark.queries import METRICS, QueryGroup
 from embark.tasks import TASKS
 from embark.tasks.ark import DEMANDS, SKILLS
 from embark.types import EmbarkError, Text
@@ -46,7 +46,7 @@ def diagnosis(settings: Settings) -> ArkDiagnosis:
     )
 
 
-def group(diagnosis: ArkDiagnosis, kind: str, name: str, axis: str = "") -> Group:
+def group(diagnosis: ArkDiagnosis, kind: str, name: str, axis: str = "") -> QueryGroup:
     [wanted] = [g for g in diagnosis.groups if (g.kind, g.name) == (kind, name) and axis in ("", g.axis)]
     return wanted
 

@@ -31,7 +31,7 @@ class Route:
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class QueryGroup:
     """Queries that are scored together: a subtype, a domain, a skill, a demand, or the average of an axis.
 
     Its score is the mean over `parts`, each of which is an array of places in `Queries`.
@@ -79,7 +79,7 @@ class Queries:
             first = routes[0].results[task.name]
             labels = axis_labels(task, first)
             by_route = {route.name: _ranks(route.results[task.name]) for route in routes}
-            shared = [key for key in by_route[routes[0].name] if all(key in of_route for of_route in by_route.values())]
+            shared = [key for key in by_route[routes[0].name] if all(key in ranked for ranked in by_route.values())]
             dropped += max(map(len, by_route.values())) - len(shared)
             place = {key: row for row, key in enumerate(by_route[routes[0].name])}
             rows = [place[key] for key in shared]
@@ -87,12 +87,12 @@ class Queries:
             names = [name for name in NAMES if name in table.column_names]
             outcomes = {name: table[name].to_numpy(zero_copy_only=False)[rows] for name in names}
             numbers.append(observations_of(outcomes, task.name, counter))
-            for name, of_route in by_route.items():
-                ranks[name].append(np.array([of_route[key] for key in shared], np.int64))
+            for name, route_ranks in by_route.items():
+                ranks[name].append(np.array([route_ranks[key] for key in shared], np.int64))
             columns["task"] += [task.name] * len(shared)
-            of_queries = [labels.get(id, ((), "")) for _, _, id in shared]
-            columns["skills"] += [skills for skills, _ in of_queries]
-            columns["demand"] += [demand for _, demand in of_queries]
+            shared_labels = [labels.get(id, ((), "")) for _, _, id in shared]
+            columns["skills"] += [skills for skills, _ in shared_labels]
+            columns["demand"] += [demand for _, demand in shared_labels]
         if not numbers:
             raise EmbarkError("No task was ranked by all routes: see the notes on what failed.")
         items = Observations(*(np.concatenate([part[side] for part in numbers]) for side in (0, 1)))
@@ -101,11 +101,11 @@ class Queries:
             skills=tuple(columns["skills"]),
             demand=tuple(columns["demand"]),
             items=items,
-            ranks={name: np.concatenate(of_route) for name, of_route in ranks.items()},
+            ranks={name: np.concatenate(route_ranks) for name, route_ranks in ranks.items()},
             dropped=dropped,
         )
 
-    def parts(self, route: str, group: Group, metric: str) -> list[Part]:
+    def parts(self, route: str, group: QueryGroup, metric: str) -> list[Part]:
         """The outcomes of a route on each part of a group."""
         values = metric_values(self.ranks[route], metric)
         first, second = self.items
@@ -143,7 +143,7 @@ def _ranks(result: TaskResult) -> dict[tuple[str, str, str], int]:
     return ranks
 
 
-def groups_of(tasks: Sequence[Task], queries: Queries) -> tuple[Group, ...]:
+def groups_of(tasks: Sequence[Task], queries: Queries) -> tuple[QueryGroup, ...]:
     """Subtypes, domains and the average of the knowledge axis; skills, their average and demands."""
     task_names = np.array(queries.task)
     subtypes = {task.name: np.flatnonzero(task_names == task.name) for task in tasks if task.name in queries.task}
@@ -151,11 +151,13 @@ def groups_of(tasks: Sequence[Task], queries: Queries) -> tuple[Group, ...]:
     skills = {name: np.array([name in own for own in queries.skills]) for name in SKILLS}
     demands = {name: np.array(queries.demand) == name for name in DEMANDS}
     labeled = {name: (np.flatnonzero(mask),) for name, mask in skills.items() if mask.any()}
-    groups = [Group(KNOWLEDGE, "subtype", name, (rows,)) for name, rows in subtypes.items()]
-    groups += [Group(KNOWLEDGE, "domain", name, tuple(parts)) for name, parts in domains.items()]
-    groups.append(Group(KNOWLEDGE, "average", "average", tuple(subtypes.values())))
-    groups += [Group(AXIS, "skill", name, parts) for name, parts in labeled.items()]
+    groups = [QueryGroup(KNOWLEDGE, "subtype", name, (rows,)) for name, rows in subtypes.items()]
+    groups += [QueryGroup(KNOWLEDGE, "domain", name, tuple(parts)) for name, parts in domains.items()]
+    groups.append(QueryGroup(KNOWLEDGE, "average", "average", tuple(subtypes.values())))
+    groups += [QueryGroup(AXIS, "skill", name, parts) for name, parts in labeled.items()]
     if labeled:
-        groups.append(Group(AXIS, "average", "average", tuple(rows for (rows,) in labeled.values())))
-    groups += [Group(AXIS, "demand", name, (np.flatnonzero(mask),)) for name, mask in demands.items() if mask.any()]
+        groups.append(QueryGroup(AXIS, "average", "average", tuple(rows for (rows,) in labeled.values())))
+    groups += [
+        QueryGroup(AXIS, "demand", name, (np.flatnonzero(mask),)) for name, mask in demands.items() if mask.any()
+    ]
     return tuple(groups)

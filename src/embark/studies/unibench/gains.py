@@ -1,4 +1,4 @@
-"""What scale buys in each group of tasks, relative to what it buys on a task of reference (UniBench, Figure 4)."""
+"""The gain from scale in each group of tasks, relative to the gain on a task of reference (UniBench, Figure 4)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from embark.boards.matrix import Matrix, grouped
 from embark.catalogue import check_name, counted
 from embark.settings import Settings
 from embark.studies.analysis import Analysis
-from embark.studies.model_filter import fact, load_field
+from embark.studies.model_filter import FEWEST, group_means, load_scores, sizes_of
 from embark.studies.plotting import COLORS, GREY
 from embark.tables import Row, Table, applicable, named, short, signed_points
 from embark.tables.drawing import PAGE
@@ -21,7 +21,6 @@ from embark.types import Array, Benchmark, EmbarkError
 
 AGAINST = ("parameters", "data")
 REFERENCES = ("UniBench/imagenet1k", "Imagenet1kZeroShot", "Imagenet1k")  # the first that has scores
-FEWEST = 3
 DRAWS = 1_000
 
 
@@ -37,13 +36,13 @@ def gains(
     own: bool = False,
     settings: Settings | None = None,
 ) -> Gains:
-    """What the most scaled models gain over the least scaled ones, group by group, relative to a `reference` task.
+    """The gain of the most scaled models over the least scaled ones by group, relative to that of a `reference` task.
 
     `against` is data or parameters; groups are `by` capability, or by category where tasks have none; the reference is
     ImageNet where it is not named. `models` are names or patterns, `where` conditions on their cards:
     "architecture=vit", "data=400..2000" (millions).
     """
-    matrix = load_field(benchmark, tasks, models, where, own, settings)
+    matrix = load_scores(benchmark, tasks, models, where, own, settings)
     capable = all("capability" in task.tags for task in matrix.tasks)
     return relative_gains(matrix, against, by or ("capability" if capable else "category"), reference)
 
@@ -134,8 +133,7 @@ def relative_gains(
     if not known:
         raise EmbarkError(f"None of the tasks is ImageNet; name a reference, such as {matrix.names[0]}.")
     check_name("task of reference", known[0], matrix.names)
-    cards = matrix.cards
-    sizes = np.array([fact(cards.get(model), against) or np.nan for model in matrix.models], float)
+    sizes = sizes_of(matrix, against)
     scored = ~np.isnan(sizes) & ~np.isnan(matrix.values[:, matrix.names.index(known[0])])
     if scored.sum() < FEWEST or np.ptp(sizes[scored]) == 0:
         raise EmbarkError(
@@ -143,17 +141,16 @@ def relative_gains(
             f"there are {int(scored.sum())}."
         )
     matrix, sizes = matrix.only(models=scored), sizes[scored]
-    means = {name: matrix.values[:, columns].mean(axis=1) for name, columns in grouped(matrix.tasks, by).items()}
+    means = group_means(matrix, by)
     counts = {name: len(columns) for name, columns in grouped(matrix.tasks, by).items()}
     base = matrix.values[:, matrix.names.index(known[0])]
     lowest, highest = sizes == sizes.min(), sizes == sizes.max()
     base_gain = _gain(base, lowest, highest)
     if abs(base_gain) < 1e-9:
         raise EmbarkError(f"{known[0]} gains nothing from scale, so that nothing can be relative to it.")
+    complete = {name: scores for name, scores in means.items() if not np.isnan(scores).any()}
     groups = []
-    for name, scores in means.items():
-        if np.isnan(scores).any():
-            continue
+    for name, scores in complete.items():
         gain = _gain(scores, lowest, highest)
         groups.append(Gain(name, counts[name], gain, gain / base_gain, *_slope_ratio(np.log10(sizes), scores, base)))
     if not groups:
@@ -168,7 +165,7 @@ def relative_gains(
         most=tuple(np.array(matrix.models, object)[highest]),
         sizes=(float(sizes.min()), float(sizes.max())),
         models=len(sizes),
-        left_out=tuple(name for name, scores in means.items() if np.isnan(scores).any()),
+        left_out=tuple(name for name in means if name not in complete),
         notes=matrix.notes,
     )
 

@@ -12,9 +12,9 @@ import numpy as np
 from embark.run.embedded_task import sample
 from embark.stats.intervals import NO_SPREAD
 from embark.studies.maps import METHODS, plane
-from embark.studies.omni_analyses import COLOR, MARKER, OmniAnalysis, below_legend, legend_entry
-from embark.studies.omni_directions import Direction
-from embark.studies.plotting import COLORS
+from embark.studies.omni.analyses import COLOR, MARKER, OmniAnalysis
+from embark.studies.omni.directions import Direction
+from embark.studies.plotting import COLORS, legend_below
 from embark.tables import Note, Row, Table
 from embark.tables.drawing import COLUMN
 from embark.tasks.omni import KINDS
@@ -55,12 +55,12 @@ class ModalityMap(OmniAnalysis):
 
     def draw(self, figure: Any) -> None:
         """A color and a marker for each modality."""
-        handles = [legend_entry(kind, color=COLOR[kind], marker=MARKER[kind]) for kind in self.kinds]
-        axes = below_legend(figure, handles).subplots()
+        axes = figure.subplots()
         for kind in self.kinds:
-            look = {"color": COLOR[kind], "marker": MARKER[kind]}
+            look = {"color": COLOR[kind], "marker": MARKER[kind], "label": kind}
             axes.scatter(*self.layout.points[kind].T, **look, s=7, alpha=0.7, linewidths=0)
         axes.set(xticks=[], yticks=[])
+        legend_below(figure, *axes.get_legend_handles_labels()[::-1])
 
 
 @dataclass(frozen=True)
@@ -105,12 +105,7 @@ class ShiftMaps(OmniAnalysis):
         """A line of panels for each modality of queries."""
         lines = [[d for d in self.directions if d.query == kind] for kind in self.kinds]
         lines = [line for line in lines if line]
-        handles = [
-            legend_entry("raw query", marker="o", mfc="none", mec=COLORS[0]),
-            legend_entry("instructed query", marker="o", color=COLORS[3]),
-            legend_entry("target", marker="x", color=COLORS[2]),
-        ]
-        panels = below_legend(figure, handles).subplots(len(lines), max(map(len, lines)), squeeze=False)
+        panels = figure.subplots(len(lines), max(map(len, lines)), squeeze=False)
         still = [points for name, points in self.layout.points.items() if not name.endswith("instructed")]
         background = np.unique(np.concatenate(still), axis=0)
         for axes in panels.ravel():
@@ -126,11 +121,12 @@ class ShiftMaps(OmniAnalysis):
                 pieces = np.stack([raw, instructed, np.full_like(raw, np.nan)], axis=1).reshape(-1, 2)
                 axes.plot(*pieces.T, color="#777777", lw=0.4)
                 look = {"linewidths": 0.5, "s": 6}
-                axes.scatter(*targets.T, color=COLORS[2], marker="x", **look)
-                axes.scatter(*raw.T, facecolors="none", edgecolors=COLORS[0], **look)
-                axes.scatter(*instructed.T, color=COLORS[3], s=3.5, linewidths=0)
+                axes.scatter(*targets.T, color=COLORS[2], marker="x", label="target", **look)
+                axes.scatter(*raw.T, facecolors="none", edgecolors=COLORS[0], label="raw query", **look)
+                axes.scatter(*instructed.T, color=COLORS[3], s=3.5, linewidths=0, label="instructed query")
                 axes.set(xticks=[], yticks=[])
                 axes.set_title(direction.name, fontsize=7, pad=2)
+        legend_below(figure, *panels[0, 0].get_legend_handles_labels()[::-1])
 
 
 def item_layout(directions: Sequence[Direction], method: str) -> Layout:
