@@ -1,7 +1,7 @@
 """Draw every figure of docs/gallery.md: python examples/gallery.py [FOLDER]
 
-Scores are published ones; vectors are those of three small models that ship with embark. UniBench's scores by model were
-never published, so its figures show synthetic scores of 59 models with known effects. Captions name all synthetic data.
+Scores are published ones; vectors are those of three small models that ship with embark. UniBench's scores by model
+were never published, so its figures show synthetic scores of 59 models with known effects. Captions say so.
 """
 
 from __future__ import annotations

@@ -361,7 +361,7 @@ def test_nothing_is_looked_for_at_import(tmp_path: Path) -> None:
     assert done.stdout.strip() == "False"
 
 
-ALIKE = re.findall(r"^An evaluator is a value.*?```py\n(.*?)```", PLUGINS, flags=re.S | re.M)[0]
+ALIKE = re.findall(r"^An evaluator is added with.*?```py\n(.*?)```", PLUGINS, flags=re.S | re.M)[0]
 EVALUATOR = f"""
 {ALIKE}
 
