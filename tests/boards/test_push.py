@@ -174,7 +174,7 @@ def test_own_data_goes_only_by_name(hub: UploadHub, pictures: Callable[..., Path
     shown = embark.push("test/tiny", "me/scores")
     assert [name for name in shown.files if "Private" in name] == []
     [note] = shown.notes
-    assert note.startswith("left out, because they tell names of your own data: Private")
+    assert note.startswith("left out, because they contain names of your own data: Private")
     folder = str(Path.cwd() / "checkpoints" / "tiny")
     tiny.card = embark.ModelCard(**{**vars(tiny.card), "name": "test/local", "source": folder})
     embark.evaluate(tiny, "PocketClockReading", show_progress=False)
@@ -282,7 +282,7 @@ def test_outcomes_whose_hash_is_not_recorded_stay(hub: UploadHub) -> None:
     path.write_bytes(result_bytes(content))
     shown = embark.push("embark/random", "me/scores", TASK, outcomes=True)
     assert not [name for name in shown.files if name.endswith(".parquet")]
-    assert shown.notes == (f"outcomes are left out, whose hash no result recorded: {TASK} (run the tasks again)",)
+    assert shown.notes == (f"outcomes without a recorded hash are left out: {TASK} (run the tasks again)",)
 
 
 def test_what_was_shown_is_what_is_sent(hub: UploadHub) -> None:

@@ -153,8 +153,8 @@ def _notes(scores: Matrix, results: Sequence[TaskResult]) -> tuple[str, ...]:
     own = {result.model for result in results if result.made_by != "published"}
     both = sorted({result.model for result in published} & own & {*scores.models})
     notes = {
-        f"{wrong} of the published scores are known to be wrong and stand as printed (embark published errata)": wrong,
-        f"yours count where there are published scores, too: {listed(both)}": both,
+        f"{wrong} of the published scores are known to be wrong, but used as printed (embark published errata)": wrong,
+        f"your own scores are used instead of the published ones: {listed(both)}": both,
     }
     return applicable(notes)
 
