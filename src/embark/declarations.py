@@ -19,7 +19,8 @@ PAGE = """\
 
 The fields of a task's row depend on its `reader` (the format of the tables) and its `evaluator` (what is measured).
 This page is generated from the declarations in the code (`make docs`). `embark show --reader paired`,
-`embark show --evaluator pairs` and `embark.reference("reader", "paired")` print the same. [data.md](data.md) has an example of each.
+`embark show --evaluator pairs` and `embark.reference("reader", "paired")` print the same. [data.md](data.md) has an
+example of each.
 """
 OPTION_HEADS = ("option", "value", "meaning")
 Kind: TypeAlias = Literal["reader", "evaluator", "loader", "rule", "study"]
