@@ -128,7 +128,7 @@ def test_results_go_up_in_one_commit(hub: UploadHub) -> None:
 def test_samples_stay_here(tmp_path: Path, pocket_vectors: Path) -> None:
     settings = embark.load_settings(shutil.copytree(pocket_vectors, tmp_path / "home"), tmp_path / "results")
     embark.evaluate("embark/random", "PocketClockReading", limit=5, settings=settings, show_progress=False)
-    with pytest.raises(EmbarkError, match=r"no results to upload.*samples \(--limit\) stay"):
+    with pytest.raises(EmbarkError, match=r"no results to upload.*samples \(--limit\) are not"):
         embark.push("embark/random", "me/scores", settings=settings)
     embark.evaluate("embark/random", "PocketClockReading", settings=settings, show_progress=False)
     shown = embark.push("embark/random", "me/scores", "PocketClockReading", settings=settings)
@@ -137,7 +137,7 @@ def test_samples_stay_here(tmp_path: Path, pocket_vectors: Path) -> None:
 
 
 def test_a_missing_repository_is_made_when_told_so(hub: UploadHub) -> None:
-    with pytest.raises(EmbarkError, match=r"sees no model me/new at .*check the name, or create it \(--create\)"):
+    with pytest.raises(EmbarkError, match=r"has no access to model me/new at .*check the name, or create it \(--create\)"):
         embark.push("embark/random", "me/new", "PocketClockReading", repo_type="model", upload=True)
     pushed = embark.push("embark/random", "me/new", "PocketClockReading", repo_type="model", create=True, upload=True)
     assert pushed.commit.startswith(f"{hub.endpoint}/models/me/new/commit/")
