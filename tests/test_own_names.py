@@ -275,7 +275,7 @@ def test_as_names_a_model_and_leaves_its_vectors(here: Path) -> None:
     with pytest.raises(EmbarkError, match=r"A model of embark.toml is named theirs, too"):
         embark.evaluate(own_model(), ["PocketNameSTS"], name="theirs", show_progress=False)
     for names in ("embark/pocket", ["a", "b"], ""):
-        with pytest.raises(EmbarkError, match=r"A built-in model is named|Give each of the 1 models one name"):
+        with pytest.raises(EmbarkError, match=r"A built-in model is named|Give each of the 1 models a different name"):
             embark.evaluate(own_model(), ["PocketNameSTS"], name=names, show_progress=False)
 
 
