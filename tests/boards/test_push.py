@@ -137,7 +137,9 @@ def test_samples_stay_here(tmp_path: Path, pocket_vectors: Path) -> None:
 
 
 def test_a_missing_repository_is_made_when_told_so(hub: UploadHub) -> None:
-    with pytest.raises(EmbarkError, match=r"has no access to model me/new at .*check the name, or create it \(--create\)"):
+    with pytest.raises(
+        EmbarkError, match=r"has no access to model me/new at .*check the name, or create it \(--create\)"
+    ):
         embark.push("embark/random", "me/new", "PocketClockReading", repo_type="model", upload=True)
     pushed = embark.push("embark/random", "me/new", "PocketClockReading", repo_type="model", create=True, upload=True)
     assert pushed.commit.startswith(f"{hub.endpoint}/models/me/new/commit/")
