@@ -98,7 +98,7 @@ def test_the_plug_in_is_installed_and_its_parts_work_in_every_command(tmp_path: 
 
 
 def test_explanations_of_columns_go_with_them() -> None:
-    table = Table(("model", "tie"), (), ("tie: models with one letter", "2 tasks"))
+    table = Table(("model", "tie"), (), ("tie: models with the same letter", "2 tasks"))
     assert table.only("model").notes == ("2 tasks",)
     assert table.only("*").notes == table.notes
 

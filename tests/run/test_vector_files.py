@@ -105,7 +105,7 @@ def test_what_does_not_fit_is_named(run: embark.Run, tmp_path: Path) -> None:
             matrix[1:], fewer)  # fmt: skip
     refused("vectors, but", matrix[1:])
     refused("is of other content", ids=columns | {"content": ["0" * 64] * len(matrix)})
-    refused("the ids", ids=None)
+    refused("no ids", ids=None)
     refused("There is no file of ids", ids=tmp_path / "none.txt")
     refused("a matrix of numbers", matrix[0])
     twice = {name: [*values, values[0]] for name, values in columns.items()}

@@ -160,7 +160,7 @@ def results_of(model: str, results: Sequence[TaskResult], settings: Settings) ->
     if not named:
         raise UnknownName("model in the results folder", model, {result.model for result in results})
     if len(revisions := sorted({result.revision for result in named})) > 1:
-        raise EmbarkError(f"{model} has several revisions; say {' or '.join(f'{model}@{r}' for r in revisions)}.")
+        raise EmbarkError(f"{model} has several revisions; name {' or '.join(f'{model}@{r}' for r in revisions)}.")
     return named
 
 

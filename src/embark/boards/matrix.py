@@ -160,9 +160,9 @@ def _notes(scores: Matrix, results: Sequence[TaskResult]) -> tuple[str, ...]:
     both = sorted({result.model for result in published} & own & {*scores.models})
     notes = {
         Note(
-            f"{wrong} of the published scores are known to be wrong and stand as printed", "embark published errata"
+            f"{wrong} of the published scores are known to be wrong, but used as printed", "embark published errata"
         ): wrong,
-        f"yours count where there are published scores, too: {listed(both)}": both,
+        f"your own scores are used instead of the published ones: {listed(both)}": both,
     }
     return applicable(notes)
 

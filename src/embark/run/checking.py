@@ -76,7 +76,7 @@ def check(tasks: Tasks, *, settings: Settings | None = None, show_progress: bool
     """
     settings = settings or load_settings()
     if settings.offline:
-        raise EmbarkError("A check asks the hub, and this is offline: unset EMBARK_OFFLINE and HF_HUB_OFFLINE.")
+        raise EmbarkError("A check needs the hub, but embark is offline: unset EMBARK_OFFLINE and HF_HUB_OFFLINE.")
     hub = Hub(settings)
     log = CrashLog(settings)
     chosen = [task for task in tasks_to_run(tasks) if from_hub(task)]

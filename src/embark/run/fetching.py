@@ -19,7 +19,7 @@ from embark.tasks import Tasks
 from embark.types import EmbarkError, Task
 
 NOTHING = "nothing to fetch: the data of these tasks is here already"
-ONLY_ROWS = "These are the files that rows tell of; readers may open more of them, such as media that rows name."
+ONLY_ROWS = "These are the files that the rows list; readers may open more files, such as media named in the data."
 
 
 @dataclass(frozen=True)

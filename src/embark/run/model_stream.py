@@ -383,7 +383,7 @@ class ModelStream:
             if isinstance(error, CannotSave):
                 raise
             if task.limit is not None and type(error) is EmbarkError:
-                error = EmbarkError(f"{error} Of a larger sample (limit) there may be a score.")
+                error = EmbarkError(f"{error} A larger sample (limit) may give a score.")
             self.ledger.fail(self.encoder.card.name, [task.name], error)
             self._release(opened, f"{task.name} failed")
         else:

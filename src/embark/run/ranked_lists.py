@@ -100,7 +100,7 @@ def rank(
     settings = settings or load_settings()
     chosen = choose_tasks(tasks, known=known_tasks(Results(settings.results).all(), settings.home))
     if others := [task.name for task in chosen if task.evaluator != "retrieval"]:
-        raise EmbarkError(f"Only retrieval tasks rank a corpus; {', '.join(others[:3])} do otherwise. Leave them out.")
+        raise EmbarkError(f"Only retrieval tasks rank a corpus; {', '.join(others[:3])} do not. Leave them out.")
     bench: Workbench = Unlabeled(settings, show_progress=show_progress)
     if stages:
         bench = StagedUnlabeled(stages, loading or Loading(), bench)

@@ -167,7 +167,7 @@ class _NoModel(Encoder):
         self.card = card
 
     def embed(self, batch: Sequence[Any]) -> Array:
-        raise EmbarkError(f"{self.card.name} is a file of vectors, not a model: it embeds nothing.")
+        raise EmbarkError(f"{self.card.name} is a file of vectors, not a model: it cannot embed items.")
 
 
 class _Imported(Workbench):
@@ -361,7 +361,7 @@ def _read_parquet(path: Path) -> tuple[Array, dict[str, list[str]]]:
 def _read_ids(ids: Any) -> dict[str, list[str]]:
     """The columns of a file of ids, of a mapping, or of a plain list."""
     if ids is None:
-        raise EmbarkError("A matrix does not tell whose its rows are: give the ids (--ids, or ids in Python).")
+        raise EmbarkError("A matrix has no ids: give them with --ids (ids in Python).")
     if isinstance(ids, Mapping):
         return {name: [str(value) for value in ids[name]] for name in ids}
     if not isinstance(ids, Path | str):

@@ -388,7 +388,7 @@ def _notes(checks: Sequence[TaskCheck], limit: int | None) -> list[str]:
             f"them, and half of the tasks may be off by {in_points(median(sampled))} points unnoticed"
         )
     if made_by := sorted({pair.result.made_by for pair in pairs} - {"embark"}):
-        notes.append(f"scores of {listed(made_by)} have no outcomes: what numerics may change is assumed, not measured")
+        notes.append(f"scores of {listed(made_by)} have no outcomes: the effect of numerics is assumed, not measured")
     return notes
 
 

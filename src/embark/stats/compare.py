@@ -39,7 +39,7 @@ from embark.tables.drawing import Drawn
 from embark.tasks import Tasks, choose_tasks, get_benchmark
 from embark.types import Array, Benchmark, EmbarkError, Task
 
-TOO_FEW = "A mean without an interval is over a task with too few pairs to tell its difference."
+TOO_FEW = "A mean has no interval if one of its tasks has too few pairs."
 FEW = 3  # tasks and reasons that the note on refused ones names
 
 
@@ -127,7 +127,7 @@ class Comparison(Drawn):
                 f"be told apart on {total.ties} (mean difference {mean})."
             )
         if total.p is None or verdict_of(total.difference, total.p) == "tie":
-            return f"On {tasks}, no difference between {self.a} and {self.b} is more than chance would make."
+            return f"On {tasks}, no difference between {self.a} and {self.b} is significant."
         word = "better" if total.difference > 0 else "worse"
         return f"Over {tasks}, {self.a} is {word} than {self.b} in the mean ({mean}), though on no task alone."
 
