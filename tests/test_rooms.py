@@ -17,8 +17,8 @@ FLOW = (
     "public", "types", "field_types", "metrics", "escape", "atomic", "paths", "file_hashes", "settings",
     "redaction", "outgoing", "catalogue", "seams", "threads", "halving", "interrupts", "allocation", "processes",
     "http", "plugins", "registries", "tasks", "hub", "items", "readers", "own", "models", "store", "evaluators",
-    "protocol", "planning", "engine", "results", "published", "stats", "boards", "run", "exchange", "verification",
-    "studies", "analyze", "declarations", "site", "cli", "__init__",
+    "protocol", "planning", "engine", "tables", "documents", "results", "published", "stats", "boards", "run",
+    "exchange", "verification", "studies", "analyze", "reports", "declarations", "site", "cli", "__init__",
 )  # fmt: skip
 NOUNS = {f"embark.{noun}": homes for noun, homes in public.NOUNS.items()}
 APART = (

@@ -22,6 +22,7 @@ from embark.own.folder import folder_task as folder_task
 from embark.own.make_task import task as task
 from embark.own.names import get_tasks as get_tasks
 from embark.own.tasks_file import load_tasks as load_tasks
+from embark.reports.report import report as report
 from embark.run import evaluate as evaluate
 from embark.run.costs import cost as cost
 from embark.run.examination import doctor as doctor
@@ -33,7 +34,6 @@ from embark.settings import load_settings as load_settings
 from embark.stats.compare import compare as compare
 from embark.studies.monitor import Monitor as Monitor
 from embark.studies.recommend import recommend as recommend
-from embark.studies.report import report as report
 from embark.tasks import get_benchmark as get_benchmark
 from embark.tasks import get_benchmarks as get_benchmarks
 from embark.types import EmbarkError as EmbarkError

@@ -13,7 +13,7 @@ from statistics import fmean
 from embark import published
 from embark.catalogue import check_name, counted, group_values
 from embark.results import NO_INTERVAL, Record, TaskResult
-from embark.results.table import Noted, Row, Score, Table, first, footnoted
+from embark.tables import Noted, Row, Score, Table, first, footnoted
 from embark.tasks import TASKS, get_benchmark
 from embark.types import EmbarkError, Task
 

@@ -17,7 +17,6 @@ from embark.cli.output import (
     TaskNames,
     emit,
     finish,
-    folded,
     limited,
     print_table,
     say,
@@ -78,7 +77,8 @@ def compare(
         say(f"drawn: {plot}")
     if style == "text" and not select:
         sentence = comparison.sentence()
-        print("\n".join(folded(sentence, terminal_width())) if limited() else escape.terminal(sentence), end="\n\n")
+        lines = escape.folded(sentence, terminal_width()) if limited() else [escape.terminal(sentence)]
+        print("\n".join(lines), end="\n\n")
         print_table(comparison.table())
         print()
         print_table(comparison.categories_table())

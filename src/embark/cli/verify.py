@@ -26,7 +26,6 @@ from embark.cli.output import (
     TaskNames,
     Trust,
     emit,
-    folded,
     limited,
     print_table,
     say,
@@ -99,7 +98,8 @@ def verify(
         say(f"drawn: {plot}")
     if style == "text" and not select:
         sentence = verification.sentence()
-        print("\n".join(folded(sentence, terminal_width())) if limited() else escape.terminal(sentence), end="\n\n")
+        lines = escape.folded(sentence, terminal_width()) if limited() else [escape.terminal(sentence)]
+        print("\n".join(lines), end="\n\n")
         print_table(verification.table())
     else:
         emit(verification.table(), style, verification.as_dict(), select)

@@ -81,7 +81,7 @@ def export_inputs(
     settings = settings or load_settings()
     rows = choose_tasks(tasks, known=known_tasks(Results(settings.results).all(), settings.home))
     if others := [row.name for row in rows if row.evaluator != "retrieval"]:
-        raise EmbarkError(f"Only retrieval tasks have stages; {', '.join(others[:3])} do otherwise. Leave them out.")
+        raise EmbarkError(f"Only retrieval tasks have stages; {', '.join(others[:3])} do not. Leave them out.")
     root = Path(folder)
     if stage == "rerank":
         if model is None:

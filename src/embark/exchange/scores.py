@@ -11,12 +11,17 @@ from pathlib import Path
 from embark import published
 from embark.boards.mteb_versions import fault_of
 from embark.catalogue import check_name, counted, group_values, listed
-from embark.exchange.tools import Tool, read_results, tool_of, write_mteb
+from embark.exchange.tools import (
+    Tool,
+    read_results,
+    tool_of,
+    write_mteb,
+)
 from embark.models import MODELS
 from embark.results import Results, TaskResult
-from embark.results.table import Noted, Row, Score, Table
 from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
+from embark.tables import Noted, Row, Score, Table
 from embark.tasks import under_protocol
 from embark.types import EmbarkError, Task
 

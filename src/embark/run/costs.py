@@ -12,9 +12,9 @@ from embark.engine.rates import FASTEST, GPUS, SLOWEST, TYPICAL, Assumption, Gpu
 from embark.models import LOADERS, parameter_count, short_count
 from embark.own.names import tasks_to_run
 from embark.planning import Workload, workload
-from embark.results.table import Exact, Interval, Row, Table, Tabular, applicable, data_frame
 from embark.run.models import Models, model_card, model_name, name_models
 from embark.settings import Settings
+from embark.tables import Exact, Interval, Row, Table, Tabular, applicable, by_column
 from embark.tasks import Tasks, get_benchmark, known_benchmarks
 from embark.types import Benchmark, EmbarkError, Task
 
@@ -77,9 +77,9 @@ class CostReport(Tabular):
         """Everything as plain values, for JSON."""
         return {"estimates": self.rows(), "uncounted": self.uncounted, "notes": self.notes}
 
-    def to_frame(self) -> Any:
-        """`rows` as a pandas data frame."""
-        return data_frame(self.rows())
+    def flat(self) -> tuple[list[str], list[list[Any]]]:
+        """`rows` as columns."""
+        return by_column(self.rows())
 
 
 def cost(

@@ -22,12 +22,12 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from embark.paths import Outside, inside
 from embark.redaction import this_machine
+from embark.reports.kept import FOLDER
 from embark.results import Results, TaskResult
 from embark.settings import Settings, load_settings
 from embark.site.bundle import export
 from embark.site.run_data import run_data
 from embark.site.scripts import script
-from embark.studies.kept_reports import FOLDER
 from embark.types import EmbarkError
 
 PORT = 8017
