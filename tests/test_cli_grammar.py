@@ -75,7 +75,7 @@ def test_compile_stands_alone_or_has_a_word(
     examined = []
 
     def doctor(model: str, **options: Any) -> Any:
-        examined.append((model, options["compile"]))
+        examined.append((model, options["loading"].compile))
         raise EmbarkError("examined")
 
     monkeypatch.setattr("embark.doctor", doctor)

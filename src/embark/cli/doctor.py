@@ -60,11 +60,7 @@ def doctor(
     settings = embark.load_settings(home, results, store=store)
     examination = embark.doctor(
         model,
-        device=device,
-        dtype=dtype,
-        pixels=pixels,
-        compile=compile,
-        trust=trust,
+        loading=embark.Loading(device, dtype, compile, trust, pixels=pixels),
         settings=settings,
         against=against,
         say=lambda check: say(f"examining {check} …") if style == "text" else None,

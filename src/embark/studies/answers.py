@@ -61,9 +61,11 @@ def answers(
     others = [f"{row.name} ({row.evaluator})" for row in rows if row.evaluator != "zeroshot"]
     if not zeroshot:
         raise EmbarkError(f"Answers need zero-shot tasks; chosen were {listed(others)}.")
-    options = {**vars(loading or Loading()), "settings": settings}
     models = [model] if isinstance(model, str) or not isinstance(model, Sequence) else model
-    generators = [get_generator(name, **options) if isinstance(name, str) else as_generator(name) for name in models]
+    generators = [
+        get_generator(name, loading=loading, settings=settings) if isinstance(name, str) else as_generator(name)
+        for name in models
+    ]
     parts = tuple(answered(bench, generator, row, question, by) for generator in generators for row in zeroshot)
     return Answers(question, by, parts, notes=(f"left out, no zero-shot tasks: {listed(others)}",) if others else ())
 

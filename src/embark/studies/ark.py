@@ -89,7 +89,7 @@ def diagnose_ark(
         raise EmbarkError(f"ARK's tables are of retrieval, which is not what {listed(others)} ask for: leave them out.")
     loading = loading or Loading()
     encoder = load_model(model, loading, settings)
-    options = {**vars(loading), "settings": settings}
+    options: Any = {"loading": loading, "settings": settings}
     captioner = get_generator(captions, **options) if isinstance(captions, str) else captions
     rewriter = get_generator(rewrite, **options) if isinstance(rewrite, str) else rewrite
     judge = get_reranker(rerank, **options) if isinstance(rerank, str) else rerank
