@@ -200,7 +200,7 @@ def scores(home: Settings) -> Figures:
             "breakdown -t PocketGroupZeroShot --by class",
             lambda: analyze.breakdown(tasks="PocketGroupZeroShot", by="class", settings=home),
         ),
-        "rendering": ("rendering -b Pocket --own", lambda: analyze.rendering("Pocket", **own)),
+        "rendering": ("rendering -b Pocket --include own", lambda: analyze.rendering("Pocket", **own)),
         "mllm": ("mllm", analyze.mllm),
         "answers": (
             f"answers -m recorded:likelihoods.jsonl {' '.join(f'-t {task}' for task in answered)} --by likelihood",

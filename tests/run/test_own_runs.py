@@ -176,7 +176,7 @@ def test_a_limit_scores_a_marked_sample_apart_from_the_full_score(tiny: embark.E
 
 def test_samples_are_on_no_board(tiny: embark.Encoder, pictures: Pictures) -> None:
     evaluate(tiny, [*two_tasks(pictures()), "PocketFlagZeroShot"], limit=2, show_progress=False)
-    assert embark.load_results(published=False).results == ()
+    assert embark.load_results(include="own").results == ()
     with pytest.raises(embark.EmbarkError):
         embark.leaderboard(tasks="PagesRetrieval")
     with pytest.raises(embark.EmbarkError, match="There are no results of yours"):

@@ -79,7 +79,7 @@ def test_names_of_options_are_free() -> None:
     assert used - {"m", "b", "t", "prompt"} == set(Study.COMMAND) - {"help"}
 
 
-def spread(benchmark: Any = None, tasks: Any = None, *, top: int = 3, own: bool = False, settings: Any = None) -> Any:
+def spread(tasks: Any = None, *, top: int = 3, include: str = "all", settings: Any = None) -> Any:
     """A study of scores."""
 
 
@@ -107,7 +107,7 @@ def flagged(log: bool = True, **shared: Any) -> None:
         ({"needs": "vectors", "options": {"models": Option(str, "")}},
          "its option 'models' has a name that is not free"),
         ({"options": {"least": Option(int, "")}}, "its function does not take least"),
-        ({"run": lambda tasks: None}, "its function does not take benchmark, own, settings"),
+        ({"run": lambda tasks: None}, "its function does not take include, settings"),
         ({"run": required}, "the argument 'top' has no default"),
         ({"run": flagged, "options": {"log": Option(bool, "")}}, "its option 'log' is a flag, whose default is False"),
     ],

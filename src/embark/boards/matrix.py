@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from embark.boards.cards import card_of
-from embark.boards.comparable_results import load_results
+from embark.boards.comparable_results import Include, load_results
 from embark.boards.rules import RULES, summarize
 from embark.catalogue import check_name, group_values, listed
 from embark.models import MODELS
@@ -18,8 +18,8 @@ from embark.results import TaskResult
 from embark.results.table import applicable
 from embark.settings import Settings
 from embark.stats.means import ModelKey, by_model, names
-from embark.tasks import Tasks, get_benchmark
-from embark.types import Array, Benchmark, EmbarkError, ModelCard, Task
+from embark.tasks import Tasks, chosen_benchmark
+from embark.types import Array, EmbarkError, ModelCard, Task
 
 MIEB = "MIEB(Multilingual)"  # the default: the benchmark with the most published scores
 DEFAULT_RULE = "mean-of-categories"
@@ -88,19 +88,18 @@ class Matrix:
 
 
 def load_matrix(
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
-    own: bool = False,
+    include: Include = "all",
     settings: Settings | None = None,
 ) -> Matrix:
-    """The scores on a benchmark or on tasks (by default on MIEB): the published ones and yours, or only your `own`.
+    """The scores on tasks (by default on MIEB): the published ones and yours, or with `include` only those of one kind.
 
     Where a model has a published score and yours, yours counts.
     """
-    if isinstance(benchmark, str) or (benchmark is None and tasks is None):
-        benchmark = get_benchmark(benchmark or MIEB)
-    loaded = load_results(benchmark, tasks, published=not own, settings=settings)
+    tasks = MIEB if tasks is None else tasks
+    benchmark = chosen_benchmark(tasks)
+    loaded = load_results(tasks, include=include, settings=settings)
     scores = matrix(loaded.tasks, loaded.results)
     if not scores.tasks:
         if benchmark is None:

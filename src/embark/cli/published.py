@@ -9,7 +9,8 @@ import typer
 
 import embark
 from embark.cli.grammar import Command
-from embark.cli.output import Format, emit, finish, listing, print_table, wrapped
+from embark.cli.options import Format
+from embark.cli.output import emit, finish, listing, print_table, wrapped
 
 if TYPE_CHECKING:  # importing numpy and others would slow down --help
     from embark.published import Erratum

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, cast
 
 from embark import plugins
 from embark.catalogue import Catalogue, UnknownName, check_name, match_words
+from embark.field_types import checked
 from embark.models.cards import CARDS, NO_CARD
 from embark.models.compilation import Compilation, noted_modules
 from embark.models.encoder import Encoder, Generator, Reranker, cuda_pixels
@@ -57,6 +58,7 @@ UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9}  # of numbers of parameters
 KINDS = {"embedder": "an embedding model", "reranker": "a re-ranker", "generator": "a generator"}
 
 
+@checked
 def get_model(
     name: str | ModelCard,
     revision: str | None = None,
@@ -74,6 +76,7 @@ def get_model(
     return cast(Encoder, _load("embedder", name, revision, _loading(loading, settings)))
 
 
+@checked
 def get_models(
     names: Words = None,
     *,
@@ -128,6 +131,7 @@ def filter_cards(
     ]
 
 
+@checked
 def get_reranker(
     name: str | ModelCard,
     revision: str | None = None,
@@ -139,6 +143,7 @@ def get_reranker(
     return cast(Reranker, _load("reranker", name, revision, _loading(loading, settings)))
 
 
+@checked
 def get_generator(
     name: str | ModelCard,
     revision: str | None = None,

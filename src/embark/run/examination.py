@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from embark.engine.doctor import Finding, examine
+from embark.field_types import checked
 from embark.models import Loading, find_card
 from embark.models.checkpoints import fetch_checkpoint
 from embark.models.encoder import Encoder
@@ -51,6 +52,7 @@ class Examination(Noted):
         return [vars(finding) for finding in self.findings]
 
 
+@checked
 def doctor(
     model: str | Encoder | Any | None = None,
     *,

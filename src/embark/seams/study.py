@@ -19,7 +19,7 @@ class Study(Declared):
     """An analysis by name: the command `embark analyze NAME`, and `embark.analyze.run(NAME)` in Python.
 
     `run` is a typed, public function that returns an `embark.Analysis`, or its "module:function", imported at use. It
-    takes the `ARGUMENTS` of what the study needs (`model`, `benchmark` and `tasks` by position), then its options.
+    takes the `ARGUMENTS` of what the study needs (`model` and `tasks` by position), then its options.
     """
 
     name: str
@@ -30,15 +30,16 @@ class Study(Declared):
     examples: tuple[str, ...] = ()  # command lines, for its help
 
     ARGUMENTS: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "scores": ("benchmark", "tasks", "own", "settings"),
-        "outcomes": ("benchmark", "tasks", "settings"),
+        "scores": ("tasks", "include", "settings"),
+        "outcomes": ("tasks", "settings"),
         "vectors": ("model", "tasks", "protocol", "embed", "loading", "settings"),
         "generators": ("model", "tasks", "loading", "settings"),
     }
     KINDS: ClassVar[tuple[Any, ...]] = (str, int, float, bool, Path, list[str], list[int], list[float])
     COMMAND: ClassVar[tuple[str, ...]] = (  # what else every command of a study takes
-        "folder", "tasks_file", "allow_outside", "dtype", "trust", "home", "store", "results",
-        "style", "format", "select", "plot", "save", "help", "model", "task",
+        "benchmark", "task", "folder", "tasks_file", "allow_outside", "model", "device", "dtype", "stored_dtype",
+        "pixels", "compile", "trust", "home", "store", "results", "offline", "places",
+        "style", "format", "select", "plot", "save", "help",
     )  # fmt: skip
 
     def faults(self) -> Iterator[str]:

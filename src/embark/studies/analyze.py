@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from embark.catalogue import check_name
+from embark.field_types import checked
 from embark.studies.analysis import Analysis
 from embark.studies.registry import STUDIES
 from embark.types import EmbarkError
@@ -49,7 +50,7 @@ else:
     def __getattr__(name: str) -> Any:
         if name.startswith("_") or name not in STUDIES:
             raise AttributeError(f"module 'embark.analyze' has no attribute '{name}'")
-        return STUDIES[name].function
+        return checked(STUDIES[name].function)
 
 
 def __dir__() -> list[str]:
@@ -63,7 +64,7 @@ def run(name: str, *arguments: Any, **options: Any) -> Analysis:
         choices = study.options[option].kind
         if isinstance(choices, tuple) and options[option] is not None:
             check_name(f"{option} of the study {name}", options[option], choices)
-    analysis = study.function(*arguments, **options)
+    analysis = checked(study.function)(*arguments, **options)
     if not isinstance(analysis, Analysis):
         raise EmbarkError(f"The study '{name}' returned a {type(analysis).__name__}, and not an embark.Analysis.")
     return analysis

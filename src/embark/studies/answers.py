@@ -16,6 +16,7 @@ from embark.models import Loading, get_generator
 from embark.models.adapt import as_generator
 from embark.models.encoder import Generator
 from embark.results.drawing import PAGE
+from embark.results.selection import select_tasks
 from embark.results.table import Row, Score, Table, applicable, points, short
 from embark.run.stages import text_likelihoods, written_texts
 from embark.run.workbench import Workbench
@@ -23,7 +24,7 @@ from embark.settings import Settings, load_settings
 from embark.stats.intervals import mean_interval
 from embark.studies.analysis import Analysis
 from embark.studies.plotting import color, short_task
-from embark.tasks import Tasks, choose_tasks
+from embark.tasks import Tasks
 from embark.types import Array, Classes, EmbarkError, Item, Task
 
 LIKELIHOODS = ("likelihood", "mean-likelihood")
@@ -56,7 +57,7 @@ def answers(
     question = PROMPTS[by] if prompt is None else prompt
     settings = settings or load_settings()
     bench = Workbench(settings, show_progress=show_progress)
-    rows = choose_tasks(tasks, None)
+    rows = select_tasks(tasks, None, settings)
     zeroshot = [row for row in rows if row.evaluator == "zeroshot"]
     others = [f"{row.name} ({row.evaluator})" for row in rows if row.evaluator != "zeroshot"]
     if not zeroshot:

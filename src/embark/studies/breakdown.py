@@ -18,14 +18,13 @@ from embark.studies.analysis import Analysis
 from embark.studies.own_results import own_results
 from embark.studies.plotting import color, marker
 from embark.tasks import Tasks
-from embark.types import Array, Benchmark, EmbarkError
+from embark.types import Array, EmbarkError
 
 CLASS = "class"  # of classification: what confusion tells in more detail, so it is broken down by on request alone
 CONDITION = "condition"  # of robustness tasks
 
 
 def breakdown(
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     by: str | None = None,
@@ -39,7 +38,7 @@ def breakdown(
     values of a label counts in each of their groups. `pool` puts the items of all tasks together: one group a value.
     Published scores have no outcomes of items, so they cannot be broken down.
     """
-    results = own_results(benchmark, tasks, settings=settings)
+    results = own_results(tasks, settings=settings)
     numbers: dict[str, ItemNumbers] = {}
     groups = [
         group

@@ -17,7 +17,7 @@ from embark.studies.analysis import Analysis
 from embark.studies.own_results import own_results
 from embark.studies.plotting import GREY, color, legend_below, marker
 from embark.tasks import Tasks, Wanted
-from embark.types import Array, Benchmark, EmbarkError
+from embark.types import Array, EmbarkError
 
 BINS = 15  # of equal width, as is usual
 DRAWS = 300
@@ -25,7 +25,6 @@ ACROSS = 3  # panels side by side
 
 
 def calibration(
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     models: Wanted = None,
@@ -36,7 +35,7 @@ def calibration(
     Probabilities are a softmax over the classes at the model's own scale of similarities (100 where it states none).
     `models` are names or patterns. Published scores have no outcomes.
     """
-    loaded = own_results(benchmark, tasks, models, settings)
+    loaded = own_results(tasks, models, settings)
     results = loaded.results
     parts = {result.model + result.task: confidence_of(result) for result in results}
     calibrated = tuple(part for part in parts.values() if part is not None)

@@ -18,14 +18,13 @@ from embark.studies.analysis import Analysis
 from embark.studies.own_results import own_results
 from embark.studies.plotting import draw_heat
 from embark.tasks import Tasks, Wanted
-from embark.types import Array, Benchmark, EmbarkError
+from embark.types import Array, EmbarkError
 
 PANELS = 4  # drawn side by side
 CLASSES = 30  # drawn of each; of more, those with most errors
 
 
 def confusion(
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     models: Wanted = None,
@@ -37,7 +36,7 @@ def confusion(
     `models` are names or patterns. With `matrix`, the table has the cells of the confusion matrix instead of a line per
     class. Published scores have no outcomes.
     """
-    loaded = own_results(benchmark, tasks, models, settings)
+    loaded = own_results(tasks, models, settings)
     results = loaded.results
     parts = tuple(part for result in results if (part := classes_of(result)) is not None)
     if not parts:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from embark.boards.comparable_results import load_results
+from embark.boards.comparable_results import Include, load_results
 from embark.boards.matrix import MIEB
 from embark.catalogue import counted, group_values, listed, match_words
 from embark.results import TaskResult
@@ -20,8 +20,8 @@ from embark.stats.intervals import combined_interval
 from embark.stats.means import ModelKey, by_model, short_names
 from embark.studies.analysis import Analysis
 from embark.studies.plotting import COLORS, MARKERS, draw_heat, legend_below
-from embark.tasks import Tasks, Wanted, get_benchmark
-from embark.types import Benchmark, EmbarkError
+from embark.tasks import Tasks, Wanted
+from embark.types import EmbarkError
 
 FEW = 8  # models that are drawn as points; more are a heat map
 TOGETHER = 3  # languages that one subset may hold: a pair of languages, the forms of Norwegian
@@ -30,20 +30,17 @@ PARTIAL = "over {} of the {} tasks that have the language"
 
 
 def languages(
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     models: Wanted = None,
-    own: bool = False,
+    include: Include = "all",
     settings: Settings | None = None,
 ) -> Languages:
     """The scores of models in each language, on tasks (default: MIEB's) that have subsets in several.
 
-    `models` are names or patterns. With `own`, without published scores.
+    `models` are names or patterns.
     """
-    if benchmark is None and tasks is None:
-        benchmark = get_benchmark(MIEB)
-    loaded = load_results(benchmark, tasks, published=not own, settings=settings)
+    loaded = load_results(MIEB if tasks is None else tasks, include=include, settings=settings)
     known = {result.model for result in loaded.results}
     wanted = match_words("model with results", known, models) if known else None
     results = [result for result in loaded.results if wanted is None or result.model in wanted]

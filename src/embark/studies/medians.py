@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from embark.boards.comparable_results import Include
 from embark.boards.matrix import Matrix, group_of
 from embark.catalogue import counted
 from embark.results.drawing import PAGE
@@ -18,26 +19,25 @@ from embark.studies.analysis import Analysis
 from embark.studies.model_filter import load_field
 from embark.studies.plotting import color, legend_below, short_task
 from embark.tasks import Tasks, Wanted
-from embark.types import Array, Benchmark, EmbarkError, Task
+from embark.types import Array, EmbarkError, Task
 
 FEWEST = 6  # models that an interval of their median needs: the range of fewer covers it less often than 95 %
 
 
 def medians(
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     by: str = "category",
     models: Wanted = None,
     where: Sequence[str] = (),
-    own: bool = False,
+    include: Include = "all",
     settings: Settings | None = None,
 ) -> Medians:
     """The median score over models on each task, beside the score of guessing; tasks are colored `by` category, type…
 
     `models` are names or patterns, `where` conditions on their cards: "architecture=vit", "data=400..2000" (millions).
     """
-    return field_medians(load_field(benchmark, tasks, models, where, own, settings), by)
+    return field_medians(load_field(tasks, models, where, include, settings), by)
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from embark.boards.comparable_results import Include
 from embark.boards.matrix import Matrix, load_matrix
 from embark.catalogue import check_name, match_words
 from embark.settings import Settings
 from embark.tasks import Tasks, Wanted
-from embark.types import Benchmark, EmbarkError, ModelCard
+from embark.types import EmbarkError, ModelCard
 
 MILLION = 1e6
 # Facts that can be held fixed or filtered by; sizes are in millions.
@@ -28,15 +29,14 @@ FACTS: dict[str, Callable[[ModelCard], Any]] = {
 
 
 def load_field(
-    benchmark: str | Benchmark | None,
     tasks: Tasks,
     models: Wanted,
     where: Sequence[str],
-    own: bool,
+    include: Include,
     settings: Settings | None,
 ) -> Matrix:
     """The scores of chosen models: those of these names or patterns that meet every condition (see `only_models`)."""
-    return only_models(load_matrix(benchmark, tasks, own=own, settings=settings), models, where)
+    return only_models(load_matrix(tasks, include=include, settings=settings), models, where)
 
 
 def only_models(matrix: Matrix, models: Wanted = None, where: Sequence[str] = ()) -> Matrix:

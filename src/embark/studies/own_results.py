@@ -8,14 +8,12 @@ from embark.boards.comparable_results import ResultSet, load_results
 from embark.catalogue import match_words
 from embark.settings import Settings
 from embark.tasks import Tasks, Wanted
-from embark.types import Benchmark, EmbarkError
+from embark.types import EmbarkError
 
 
-def own_results(
-    benchmark: str | Benchmark | None, tasks: Tasks, models: Wanted = None, settings: Settings | None = None
-) -> ResultSet:
+def own_results(tasks: Tasks, models: Wanted = None, settings: Settings | None = None) -> ResultSet:
     """The results on disk of chosen tasks and models, which are names or patterns; none is an error."""
-    loaded = load_results(benchmark, tasks, published=False, settings=settings)
+    loaded = load_results(tasks, include="own", settings=settings)
     if not loaded.results:
         raise EmbarkError(
             "There are no results of these tasks on disk; scores of samples (--limit) do not count. Make some: "

@@ -98,7 +98,7 @@ OF_SCORES = (
         },
         (
             "embark analyze gains --by type --against parameters --plot gains.svg",
-            "embark analyze gains -b UniBench --own --where architecture=vit",
+            "embark analyze gains -b UniBench --include own --where architecture=vit",
         ),
     ),
     Study(
@@ -120,7 +120,7 @@ OF_SCORES = (
         {"by": BY, "models": MODELS, "where": WHERE},
         (
             "embark analyze extremes --by type",
-            "embark analyze extremes -b UniBench --own --by capability --format latex",
+            "embark analyze extremes -b UniBench --include own --by capability --format latex",
         ),
     ),
     Study(
@@ -142,7 +142,7 @@ OF_SCORES = (
         "embark.studies.pareto:pareto",
         "scores",
         {"against": Option(("parameters", "dim", "price", "time"), "Default: parameters; time: of your runs.")},
-        ("embark analyze pareto --plot front.svg", "embark analyze pareto -b Pocket --own --against time"),
+        ("embark analyze pareto --plot front.svg", "embark analyze pareto -b Pocket --include own --against time"),
     ),
     Study(
         "heatmap",
@@ -152,7 +152,7 @@ OF_SCORES = (
         {"by": BY, "models": MODELS},
         (
             "embark analyze heatmap -b 'MIEB(lite)' --plot heatmap.svg",
-            "embark analyze heatmap -b Pocket --own --by capability --format latex",
+            "embark analyze heatmap -b Pocket --include own --by capability --format latex",
         ),
     ),
     Study(
@@ -163,7 +163,7 @@ OF_SCORES = (
         {"by": BY, "models": MODELS},
         (
             "embark analyze profile -m '*siglip-so400m*' -m royokong/e5-v --plot profile.svg",
-            "embark analyze profile -b Pocket --own -m embark/pocket",
+            "embark analyze profile -b Pocket --include own -m embark/pocket",
         ),
     ),
     Study(
@@ -173,7 +173,7 @@ OF_SCORES = (
         "scores",
         {"models": MODELS},
         (
-            "embark analyze languages -t PocketNamesIn38Languages --own --plot languages.svg",
+            "embark analyze languages -t PocketNamesIn38Languages --include own --plot languages.svg",
             "embark analyze languages -t XM3600T2IRetrieval -m '*siglip*'",
         ),
     ),

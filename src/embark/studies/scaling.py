@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from embark.boards.comparable_results import Include
 from embark.boards.matrix import Matrix, grouped
 from embark.catalogue import listed
 from embark.results.drawing import PAGE
@@ -18,7 +19,7 @@ from embark.studies.correlate import OVER_MODELS, Agreement, agreement
 from embark.studies.model_filter import fact, load_field
 from embark.studies.plotting import COLORS, SMALL, amount, color, label_points, legend_below, log_axis, marker
 from embark.tasks import Tasks, Wanted
-from embark.types import Array, Benchmark, EmbarkError, ModelCard
+from embark.types import Array, EmbarkError, ModelCard
 
 UNITS = {"parameters": 1e6, "data": 1.0}  # of a card's number in a million
 FEWEST = 3  # models that a line needs
@@ -26,7 +27,6 @@ ACROSS = 3  # panels side by side
 
 
 def scaling(
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     against: str = "parameters",
@@ -34,7 +34,7 @@ def scaling(
     hold: str | None = None,
     models: Wanted = None,
     where: Sequence[str] = (),
-    own: bool = False,
+    include: Include = "all",
     settings: Settings | None = None,
 ) -> Scaling:
     """Fit the scores of each group of tasks against the logarithm of the models' size.
@@ -43,7 +43,7 @@ def scaling(
     compares only models that share a fact: architecture, objective, family, data, parameters. `models` are names or
     patterns, `where` conditions on their cards: "architecture=vit", "data=400..2000" (millions).
     """
-    matrix = load_field(benchmark, tasks, models, where, own, settings)
+    matrix = load_field(tasks, models, where, include, settings)
     return fit_scaling(matrix, matrix.cards, against, by, hold)
 
 
