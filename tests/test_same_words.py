@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from tests.matrix import every
 from typer.main import get_command
+from typer.testing import CliRunner
 
 import embark
 from embark.cli import app
@@ -106,6 +108,13 @@ def test_groups_of_options_are_whole(command: tuple[str, Any]) -> None:
     assert loading <= flags or not loading & flags
     stages = {"--rewrite", "--caption", "--rerank"}
     assert stages <= flags or not stages & flags
+
+
+@every([(), *(tuple(name.split()) for name in COMMANDS), ("analyze",), ("export",), ("diagnose",)])
+def test_no_help_is_cut_or_shows_a_type(words: tuple[str, ...]) -> None:
+    lines = CliRunner().invoke(app, [*words, "--help"]).stdout.splitlines()
+    assert not [line for line in lines if line.endswith("...") and not line.startswith("Usage:")]
+    assert not [line for line in lines if re.search(r"--[a-z-]+ <", line)]
 
 
 # ── types of arguments ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from inspect import Parameter, Signature, signature
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -44,6 +45,7 @@ HEADS = {
 PLUGINS = "Of plug-ins"
 KEYWORD = Parameter.KEYWORD_ONLY
 FLAGS = {"models": ("-m", "--model"), "prompts": ("--prompt",)}  # where it is not the name of the option
+METAVARS: Mapping[str, tuple[Any, ...]] = {"N": (int, float, list[int], list[float]), "FILE": (Path,)}
 
 
 class StudyCommands(Mapping[str, Any]):
@@ -117,7 +119,8 @@ def parameter(name: str, option: Option) -> Parameter:
         kind, text = str, f"{', '.join(others)} or {last}. {text}"
     known = option.kind if isinstance(option.kind, tuple) else ()
     complete = model_names if name == "models" else choices(*known) if known else None
-    declared = typer.Option(*flags, help=text, autocompletion=complete)
+    shown = None if kind is bool else next((word for word, kinds in METAVARS.items() if kind in kinds), "NAME")
+    declared = typer.Option(*flags, metavar=shown, help=text, autocompletion=complete)
     return Parameter(name, KEYWORD, default=None, annotation=Annotated[kind | None, declared])
 
 

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 import embark
-from embark.cli.grammar import Command
+from embark.cli.grammar import Command, Group
 from embark.cli.options import Format, LoadingOptions, OutFolder, StoreSettings, expanded
 from embark.cli.output import emit, finish, say
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode=None)
 From = Annotated[str, typer.Argument(metavar="SOURCE", help="Pictures with a table of captions, or a retrieval task.")]
 Name = Annotated[str | None, typer.Option("--name", metavar="NAME", help="What its task is called.")]
 Films = Annotated[

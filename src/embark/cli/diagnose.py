@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import embark
-from embark.cli.grammar import Command
+from embark.cli.grammar import Command, Group
 from embark.cli.options import (
     Format,
     LoadingOptions,
@@ -24,7 +24,7 @@ from embark.cli.options import (
 )
 from embark.cli.output import emit, finish, say
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode=None)
 Figures = Annotated[str, typer.Option("--figures", metavar="FORMAT", help="svg, pdf or png.")]
 Method = Annotated[str, typer.Option("--method", metavar="NAME", help="Of maps: tsne, umap or pca.")]
 

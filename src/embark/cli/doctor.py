@@ -23,7 +23,12 @@ def doctor(
     *,
     loading: LoadingOptions,
     against: Annotated[
-        str | None, typer.Option(help="A checkpoint whose files state the vectors: what an ONNX file is exported from.")
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="NAME",
+            help="A checkpoint whose files state the vectors: what an ONNX file is exported from.",
+        ),
     ] = None,
     save: Save = False,
     style: Format = "text",

@@ -45,6 +45,7 @@ import_ = typer.Typer(
     rich_markup_mode=None,
 )
 export = typer.Typer(
+    cls=Group,
     help="Results for mteb, ranked lists for leaderboards, inputs for generators that run elsewhere.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -53,9 +54,10 @@ From = Annotated[Path, typer.Argument(metavar="DIR", help="The folder to read, f
 Whose = Annotated[
     str | None, typer.Option("-m", "--model", metavar="NAME", help="The model of these scores; the files have no name.")
 ]
-Revision = Annotated[str, typer.Option("--revision", help="The model's revision.")]
+Revision = Annotated[str, typer.Option("--revision", metavar="COMMIT", help="The model's revision.")]
 Release = Annotated[
-    str | None, typer.Option("--protocol", help="What made them: paper (MMEB-V3), mmeb-v2.1, mmeb-v2.0.1…")
+    str | None,
+    typer.Option("--protocol", metavar="NAME", help="What made them: paper (MMEB-V3), mmeb-v2.1, mmeb-v2.0.1…"),
 ]
 
 
@@ -170,7 +172,7 @@ def export_ranked(
     out: OutFolder,
     *,
     tasks: TaskOptions,
-    depth: Annotated[int, typer.Option("--depth", min=1, help="Documents per query.")] = 100,
+    depth: Annotated[int, typer.Option("--depth", min=1, metavar="N", help="Documents per query.")] = 100,
     layout: Annotated[
         str,
         typer.Option(
@@ -231,7 +233,7 @@ def export_inputs(
     ] = None,
     *,
     tasks: TaskOptions,
-    depth: Annotated[int, typer.Option("--depth", min=1, help="For rerank: documents per query.")] = 50,
+    depth: Annotated[int, typer.Option("--depth", min=1, metavar="N", help="For rerank: documents per query.")] = 50,
     stages: StageOptions,
     loading: LoadingOptions,
     places: StoreSettings,

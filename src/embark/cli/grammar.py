@@ -79,13 +79,11 @@ class Group(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands under their headings."""
-        heads = self.heads()
-        if not heads:
-            return super().format_commands(ctx, formatter)
+        heads = self.heads() or {"Commands": tuple(self.list_commands(ctx))}
         width = max(len(name) for names in heads.values() for name in names)
         for head, names in heads.items():
             commands = [(name, command) for name in names if (command := self.get_command(ctx, name)) is not None]
+            commands = [(name, command) for name, command in commands if not command.hidden]
             rows = [(name.ljust(width), command.get_short_help_str(WHOLE)) for name, command in commands]
             with formatter.section(head):
                 formatter.write_dl(rows)
-        return None

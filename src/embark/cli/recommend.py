@@ -12,15 +12,25 @@ from embark.cli.options import Format, Include, Plot, ScoreSettings, Select, Tas
 
 
 def recommend(
-    need: Annotated[str, typer.Option("--need", help="Categories, capabilities, domains, languages: a,b,c.")],
+    need: Annotated[
+        str, typer.Option("--need", metavar="NAMES", help="Categories, capabilities, domains, languages: a,b,c.")
+    ],
     *,
     tasks: TaskOptions,
     include: Include = "all",
-    max_params: Annotated[str | None, typer.Option("--max-params", help="Such as 400M or 1.5B.")] = None,
-    modality: Annotated[str, typer.Option("--modality", help="What the model must take: text,image,audio,video.")] = "",
-    min_dim: Annotated[int | None, typer.Option("--min-dim", min=1, help="Least dimension of its vectors.")] = None,
-    max_dim: Annotated[int | None, typer.Option("--max-dim", min=1, help="Greatest dimension of its vectors.")] = None,
-    top: Annotated[int, typer.Option("--top", min=1, help="Models to show.")] = 15,
+    max_params: Annotated[
+        str | None, typer.Option("--max-params", metavar="SIZE", help="Such as 400M or 1.5B.")
+    ] = None,
+    modality: Annotated[
+        str, typer.Option("--modality", metavar="NAMES", help="What the model must take: text,image,audio,video.")
+    ] = "",
+    min_dim: Annotated[
+        int | None, typer.Option("--min-dim", min=1, metavar="N", help="Least dimension of its vectors.")
+    ] = None,
+    max_dim: Annotated[
+        int | None, typer.Option("--max-dim", min=1, metavar="N", help="Greatest dimension of its vectors.")
+    ] = None,
+    top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="Models to show.")] = 15,
     style: Format = "text",
     select: Select = None,
     plot: Plot = None,

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 import typer
 
 import embark
-from embark.cli.grammar import Command
+from embark.cli.grammar import Command, Group
 from embark.cli.options import Format, StoreSettings, expanded
 from embark.cli.output import emit, finish
 
 if TYPE_CHECKING:  # help texts must not wait for numbers
     from embark.run.store_health import StoreHealth
 
-app = typer.Typer(help="The store of vectors: size, check, repair, gc.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    cls=Group, help="The store of vectors: size, check, repair, gc.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @app.command(cls=Command)

@@ -11,7 +11,7 @@ import embark
 from embark import escape
 from embark.catalogue import Catalogue, counted
 from embark.cli.complete import choices, task_names
-from embark.cli.grammar import Command
+from embark.cli.grammar import Command, Group
 from embark.cli.options import (
     Embed,
     Format,
@@ -26,7 +26,10 @@ from embark.cli.options import (
 from embark.cli.output import emit, finish, say
 
 app = typer.Typer(
-    help="Vectors of a task to a file, and from a file to scores.", no_args_is_help=True, rich_markup_mode=None
+    cls=Group,
+    help="Vectors of a task to a file, and from a file to scores.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 TaskName = Annotated[str, typer.Option("-t", "--task", metavar="NAME", autocompletion=task_names, help="Task name.")]
 
@@ -83,7 +86,8 @@ def import_(
         str | None, typer.Option("--as", metavar="NAME", help="The model's name in results (default: imported/FILE).")
     ] = None,
     similarity: Annotated[
-        str, typer.Option("--similarity", autocompletion=choices("cosine", "dot"), help="cosine or dot.")
+        str,
+        typer.Option("--similarity", metavar="NAME", autocompletion=choices("cosine", "dot"), help="cosine or dot."),
     ] = "cosine",
     *,
     own: TasksOfOwn,
