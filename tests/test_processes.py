@@ -20,7 +20,7 @@ import pytest
 
 import worker_functions
 from embark import processes
-from embark.processes import INLINE, NoWorkers, WorkerLost, Workers
+from embark.processes import INLINE, NoWorkers, WorkerLost, Workers, next_try
 from embark.types import EmbarkError
 
 SECONDS = 30  # for anything here, on a busy machine
@@ -48,6 +48,13 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_jobs_are_tried_whole_then_item_by_item_until_the_culprit_is_known() -> None:
+    assert [next_try(alone=False, lost=lost) for lost in (1, 2)] == ["singly", "singly"]
+    assert [next_try(alone=True, lost=lost) for lost in (1, 2)] == ["same", "none"]
+    assert [next_try(False, lost, whole=2, most=4) for lost in (1, 2)] == ["same", "singly"]
+    assert [next_try(True, lost, whole=2, most=4) for lost in (3, 4)] == ["same", "none"]
 
 
 def test_results_come_in_order_from_several_processes(workers: Workers) -> None:

@@ -55,6 +55,11 @@ PRIVATE = Private(
         ("[fd12:3456::1]:29500 and fe80::1%eth0, fd00::", "a private address and a private address, a private address"),
         ("node 10.0.0.5 and 192.168.1.4:8080", "node a private address and a private address:8080"),
         ("/tmp/torchinductor_jdoe77", "torchinductor_user"),
+        (f"file://{HOME}/Client X/a.csv, FILE:///C:/Users/bob/b.csv, file:/srv/c.csv", "a.csv, b.csv, c.csv"),
+        (r"\\?\D:\Client X\a.csv and \\?\UNC\server\share\z.csv", "a.csv and z.csv"),
+        ("%2Fsrv%2Fclient%2Fa.csv and file%3A%2F%2F%2Fhome%2Fbob%2Fb.csv", "a.csv and b.csv"),
+        ("https://a.org/x?to=%2Fsrv%2Fclient%2Fa.csv&at=/mnt/client/b.csv", "https://a.org/x?to=a.csv&at=b.csv"),
+        ("https://a.org/x#/home/jane%20doe/Client/a.csv, file:///home/jane%20doe", "https://a.org/x#a.csv, ~"),
     ],
 )
 def test_what_tells_of_a_machine_is_removed(text: str, shown: str) -> None:
@@ -67,7 +72,8 @@ def test_what_tells_of_a_machine_is_removed(text: str, shown: str) -> None:
     [
         "and/or, n/a, /pull/5165, 1/2, 24/7, km/h, 2024/01/02, query/document/score", "openai/clip-vit-base-patch32",
         "test split of a task; contest, latest, localhost", "test/tiny and jdoe77/model stay as models",
-        "https://huggingface.co/datasets/a/b/resolve/main/x.parquet", "https://arxiv.org/abs/2401.00001?x=y#s",
+        "https://huggingface.co/datasets/a/b/resolve/main/x.parquet", "https://a.org/api/a%2Fb, a%2Fb, 100 %20",
+        "https://a.org/page#/tasks/a", "https://arxiv.org/abs/2401.00001?x=y#s",
         r"$\frac{a}{b}$ \alpha/\beta", "curand 10.3.5.147, torch 2.13.0", "a /s b / c //", "ratio -1/2 +3/4", "",
         "at 12:30:05, cafe:1, fd12:3, a::b, jina_embeddings_v5_omni_nano_retrieval_of_texts, pa-rt-of-speech",
         "results/<org>__<model>/<revision>/T.json", "</td></tr><td>x</td>", "MMEB/ImageNet-1K, VOC2007/v1.1", "(a)/(b)",

@@ -14,9 +14,9 @@ import embark
 ROOT = Path(embark.__file__).parent
 FLOW = (
     "types", "field_types", "metrics", "escape", "atomic", "paths", "file_hashes", "settings", "redaction", "outgoing",
-    "catalogue", "seams", "threads", "interrupts", "allocation", "processes", "http", "plugins", "registries", "tasks",
-    "hub", "items", "readers", "own", "models", "store", "evaluators", "protocol", "planning", "engine", "results",
-    "published", "stats", "boards", "run", "studies", "declarations", "site", "cli", "__init__",
+    "catalogue", "seams", "threads", "halving", "interrupts", "allocation", "processes", "http", "plugins",
+    "registries", "tasks", "hub", "items", "readers", "own", "models", "store", "evaluators", "protocol", "planning",
+    "engine", "results", "published", "stats", "boards", "run", "studies", "declarations", "site", "cli", "__init__",
 )  # fmt: skip
 APART = (
     {"tasks", "models"}, {"evaluators", "models"}, {"evaluators", "store"}, {"boards", "engine"}, {"boards", "store"},
@@ -55,6 +55,11 @@ def _at_run_time(tree: ast.AST) -> Iterator[ast.AST]:
 def test_every_room_is_on_the_plan() -> None:
     rooms = {path.relative_to(ROOT).parts[0].removesuffix(".py") for path in ROOT.rglob("*.py")}
     assert rooms - {"__main__"} == set(FLOW)
+
+
+def test_every_folder_of_modules_is_a_package() -> None:
+    folders = {path.parent for path in ROOT.rglob("*.py")}
+    assert not [folder for folder in folders if not (folder / "__init__.py").is_file()]
 
 
 def test_no_door_leads_against_the_flow() -> None:

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 import gc
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import pytest
 
-from embark.threads import THRESHOLDS, TURN, rare_garbage_collection, short_turns
+from embark.threads import THRESHOLDS, TURN, rare_garbage_collection, repeating, short_turns
+
+
+def test_work_is_repeated_until_the_block_ends() -> None:
+    rounds: list[str] = []
+    thrice = threading.Event()
+
+    def work() -> None:
+        rounds.append(threading.current_thread().name)
+        if len(rounds) == 3:
+            thrice.set()
+
+    with repeating("a-name", 0.001, work):
+        assert thrice.wait(60)
+    assert set(rounds) == {"a-name"}
+    assert "a-name" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_turns_are_short_within_the_block() -> None:

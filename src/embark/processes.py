@@ -29,7 +29,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 from embark.allocation import ENVIRONMENT
 from embark.types import EmbarkError
@@ -300,12 +300,13 @@ class _Pool:
             again: list[_Job] = []
             for job in begun:
                 job.lost += 1
-                if len(job.items) > 1:
-                    again = job.singly()
-                elif job.lost < TRIES:
-                    again = [job]
-                else:
-                    job.outcome.put(job.start, [WorkerLost(_reason(cause))])
+                match next_try(len(job.items) == 1, job.lost):
+                    case "singly":
+                        again = job.singly()
+                    case "same":
+                        again = [job]
+                    case "none":
+                        job.outcome.put(job.start, [WorkerLost(loss_reason(cause))])
             flying.clear()
             self.waiting.extendleft(reversed([*again, *unbegun]))
             self.changed.notify_all()
@@ -354,9 +355,19 @@ class _Pool:
         return None
 
 
-def _reason(cause: str) -> str:
+def next_try(alone: bool, lost: int, whole: int = 1, most: int = TRIES) -> Literal["same", "singly", "none"]:
+    """How a job is tried again that `lost` workers died of, so that the item is found that they die of.
+
+    A job is tried as it is until `whole` of them died; then item by item, each `alone`, until `most` of them died.
+    """
+    if not alone:
+        return "same" if lost < whole else "singly"
+    return "same" if lost < most else "none"
+
+
+def loss_reason(cause: str = "") -> str:
     """What is said about an item whose worker was lost again when it was alone."""
-    return cause if cause.startswith(STALLED) else f"killed its worker twice ({cause})"
+    return cause if cause.startswith(STALLED) else "killed its worker twice" + (f" ({cause})" if cause else "")
 
 
 CHILD = (

@@ -16,17 +16,17 @@ import os
 import re
 import socket
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from embark.settings import Settings
-from embark.types import EmbarkError
+from embark.types import EmbarkError, Task
 
 SECRET = "…"
 ADDRESS = "a private address"
@@ -62,9 +62,11 @@ QUOTED = re.compile(
 )
 PATHS = re.compile(
     rf"(?<![\w\\])[A-Za-z]:(?:\\+(?:{STEP}\\+)*{WORD}|/(?!/)(?:{STEP}/)*{WORD})"  # Windows
-    rf"|(?<![\w\\])\\\\[\w.$-]+\\(?:{STEP}\\)*{WORD}|(?<![\w:/\\])//[\w.$-]+/(?:{STEP}/)*{WORD}"  # shares
+    rf"|(?<![\w\\])\\\\+[\w.$?-]+\\+(?:{STEP}\\+)*{WORD}|(?<![\w:/\\])//[\w.$-]+/(?:{STEP}/)*{WORD}"  # shares
     rf"|(?<![\w/.+~\]}}*%\\-])(?<!base64,)(?!/\w+/\d+\b(?![/.\w-]))(?:~\w*|[.]{{1,2}}|/{FIRST})/(?:{STEP}/)*(?:{WORD})?"
 )
+FILE = re.compile(r"(?<![\w+.-])file:(?:/{2,3}(?=[A-Z]:[/\\])|(?://)?(?=/))", re.IGNORECASE)  # before an absolute path
+ENCODED = re.compile(r"(?<![\w%])(?:[A-Za-z]+%3A)?%(?:2F|5C)(?:[\w.~+-]|%[0-9A-F]{2})+", re.IGNORECASE)  # in addresses
 URLS = re.compile(r"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s'\"`<>|“”‘’«»…]+")
 HOSTS = re.compile(
     rf"(?<![\w./@-])(?:[\w-]+\.)+(?:{'|'.join(name[1:].replace('.', '[.]') for name in PRIVATE_NAMES)})\b(?![\w/.-]*/)"
@@ -78,7 +80,7 @@ BETWEEN = re.compile(">([^<>]+)<")
 HOMES = re.compile(r"(?:/home|/Users|[A-Za-z]:[/\\]Users)[/\\][^/\\]+")
 DEEP = re.compile(r"[^/\\]*[/\\]+[^/\\]+[/\\]")  # a folder in a folder: nothing else is spelled so
 # Texts without any of these have neither paths nor addresses.
-QUICK = re.compile(r"[/\\~@]|\d[.]\d|[.][a-z]|[0-9A-Fa-f]::?[0-9A-Fa-f]")
+QUICK = re.compile(r"[/\\~@%]|\d[.]\d|[.][a-z]|[0-9A-Fa-f]::?[0-9A-Fa-f]")
 
 
 class Content(str):
@@ -104,8 +106,9 @@ class Private:
 
     @cached_property
     def places(self) -> re.Pattern[str] | None:
-        """These folders and what is in them, the longest first."""
-        names = sorted({path for path, _ in self.folders}, key=len, reverse=True)
+        """These folders and what is in them, the longest first; spaces may be written as addresses have them."""
+        spellings = {spelling for path, _ in self.folders for spelling in (path, quote(path, safe="/\\:"))}
+        names = sorted(spellings, key=len, reverse=True)
         spelled = [re.escape(name) if DEEP.match(name) else rf"(?<![\w.-]){re.escape(name)}" for name in names]
         return re.compile(rf"(?:{'|'.join(spelled)})(?![\w-]){TAIL}") if names else None
 
@@ -197,10 +200,18 @@ def is_local_path(source: str) -> bool:
     return bool(source) and (PATHS.fullmatch(source) is not None or Path(source).expanduser().is_absolute())
 
 
+def public_row(task: Task) -> Task:
+    """The row as others may see it: a folder of some machine is called by its last name."""
+    id = task.source.id
+    source = dataclasses.replace(task.source, id=last_name(id) if is_local_path(id) else id)
+    return dataclasses.replace(task, source=source)
+
+
 @lru_cache(maxsize=20_000)  # names of models and tasks come again and again
 def _words(text: str, private: Private) -> str:
     text = private.keys.sub(SECRET, text)
     if QUICK.search(text):
+        text = ENCODED.sub(lambda match: _decoded(match[0], lambda path: _words(path, private)), FILE.sub("", text))
         pieces: list[str] = []
         end = 0
         for url in URLS.finditer(text):
@@ -220,7 +231,16 @@ def _local(text: str, private: Private) -> str:
 
 
 def _without_folders(text: str, private: Private) -> str:
-    return private.places.sub(lambda match: _shown(match[0], private), text) if private.places else text
+    if private.places is None:
+        return text
+    shown = private.places.sub(lambda match: _shown(match[0], private), text)
+    return ENCODED.sub(lambda match: _decoded(match[0], lambda path: _without_folders(path, private)), shown)
+
+
+def _decoded(path: str, shown: Callable[[str], str]) -> str:
+    """A path with %2F for slashes: as it may be shown, or as it is where nothing of it is private."""
+    plain = unquote(path)
+    return path if shown(plain) == plain else shown(plain)
 
 
 def _quoted(path: str, private: Private) -> str:
@@ -233,7 +253,8 @@ def _shown(path: str, private: Private) -> str:
     bare = path.rstrip(".,:;!")
     after = path[len(bare) :]
     bare = bare.rstrip("/\\") or bare
-    known = dict(private.folders).get(bare)
+    folders = dict(private.folders)
+    known = folders.get(bare, folders.get(unquote(bare)))
     if known is None and HOMES.fullmatch(bare):
         known = "~"
     return f"{_anonymous(last_name(bare), private) if known is None else known}{after}"
@@ -260,8 +281,10 @@ def _url(url: str, private: Private) -> str:
         return f"{_shown(parts.path or '/', private) or ADDRESS}{after}"
     if is_private_host(host, private):
         return ADDRESS + after
-    query = "&".join(pair for pair in parts.query.split("&") if not KEYED.search(pair.partition("=")[0]))
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=query)) + after
+    pairs = (pair for pair in parts.query.split("&") if not KEYED.search(pair.partition("=")[0]))
+    query = "&".join(_local(pair, private) for pair in pairs)
+    fragment = _without_folders(parts.fragment, private)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=query, fragment=fragment)) + after
 
 
 def is_private_host(host: str, private: Private) -> bool:

@@ -102,6 +102,24 @@ def held_in_common(block: Callable[[], AbstractContextManager[None]]) -> Callabl
     return common
 
 
+@contextmanager
+def repeating(name: str, seconds: float, work: Callable[[], object]) -> Iterator[None]:
+    """A block during which a thread of this name does the work every so many seconds."""
+    ended = threading.Event()
+
+    def repeat() -> None:
+        while not ended.wait(seconds):
+            work()
+
+    thread = threading.Thread(target=repeat, name=name, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
 @held_in_common
 @contextmanager
 def short_turns() -> Iterator[None]:

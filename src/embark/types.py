@@ -371,6 +371,12 @@ class Benchmark:
     description: str = ""
 
 
+OPTION_NOUNS: Mapping[Any, str] = {
+    str: "text", bool: "true or false", int: "whole number", float: "number", Path: "file", list: "list",
+    dict: "table", object: "text or list",
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Option:
     """An option of a reader or study, or a parameter of an evaluator: its type, or the values it may have, and what it
@@ -381,6 +387,12 @@ class Option:
 
     kind: type | tuple[Any, ...]
     about: str
+
+    def __post_init__(self) -> None:
+        [kind] = get_args(self.kind) if get_origin(self.kind) is list else [self.kind]
+        if not (self.kind if isinstance(self.kind, tuple) else kind in [*OPTION_NOUNS]):
+            names = ", ".join(known.__name__ for known in OPTION_NOUNS)
+            raise EmbarkError(f"The `kind` of an option must be {names}, or a tuple of values, not {self.kind!r}.")
 
     def accepts(self, value: Any) -> bool:
         """Whether a value is of the type, or one of the values; tuples are lists."""
@@ -397,13 +409,9 @@ class Option:
         """What it may be, in words, as TOML has it."""
         if isinstance(self.kind, tuple):
             return ", ".join(str(value).lower() if isinstance(value, bool) else f'"{value}"' for value in self.kind)
-        names = {
-            str: "text", bool: "true or false", int: "whole number", float: "number", Path: "file", list: "list",
-            dict: "table", object: "text or list",
-        }  # fmt: skip
         if get_origin(self.kind) is list:
-            return f"list of {names[get_args(self.kind)[0]]}s"
-        return names[self.kind]
+            return f"list of {OPTION_NOUNS[get_args(self.kind)[0]]}s"
+        return OPTION_NOUNS[self.kind]
 
 
 # ── models ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -228,6 +228,12 @@ def test_standings_follow_the_rule_with_intervals_and_errata() -> None:
         ({"subtotal": ("part", ("a",))}, "its `subtotal` must be a Subtotal"),
         ({"zeros_without": "audio"}, "a total over groups has no `zeros_without`"),
         ({"over": "tasks", "subtotal": Subtotal("part", ("a",))}, "a total over tasks has no `subtotal`"),
+        ({"over": "tasks", "weights": {"a": -1.0}}, "its `weights` must be numbers from 0"),
+        ({"over": "tasks", "weights": {"a": math.nan}}, "its `weights` must be numbers from 0"),
+        ({"over": "tasks", "zeros_without": "smell"}, "its `zeros_without` must be one of text, image, "),
+        ({"subtotal": Subtotal("part", "ab")}, "its `without` must be a tuple of texts, not 'ab'"),  # type: ignore[arg-type]
+        ({"subtotal": Subtotal("part", ())}, "its `subtotal` must have a name other than the total's, and groups"),
+        ({"subtotal": Subtotal("mean", ("a",))}, "its `subtotal` must have a name other than the total's, and groups"),
         ({"over": "tasks", "weights": {}, "zeros_without": "audio"}, "has no `average` and no `zeros_without`"),
     ],
 )

@@ -57,6 +57,10 @@ WRONG = {
     "column": ({"measures": {"content": "mean"}, "main": "content"}, "no measure can have the name 'content'"),
     "field": ({"measures": {"share": "mean", "main_score": "mean"}}, "no measure can have the name 'main_score'"),
     "chance": ({"chance": "0.5"}, "its `chance` must be a number, not '0.5'"),
+    "no number": ({"chance": float("nan")}, "its `chance` must be from -1 to 1, not nan"),
+    "letters": ({"measures": {"the share": "mean"}, "main": "the share"}, "the measure 'the share' must have letters"),
+    "control": ({"name": "half\x1b[31m"}, "its `name` must have letters, digits, dots and dashes alone"),
+    "preset of all": ({"preset": {"metric": "f1"}}, "its parameter 'metric' is one that every evaluator has"),
     "preset": (
         {"params": {"seed": Option(int, "It.")}, "preset": {"seed": "7"}},
         "its preset 'seed' must be whole number, not '7'",
@@ -71,7 +75,7 @@ def test_a_wrong_declaration_is_an_error_that_names_the_evaluator(case: str) -> 
         replace(HALF, **fields)
     assert "is declared wrongly: " in str(raised.value)
     assert problem in str(raised.value)
-    assert repr(fields.get("name", "half")) in str(raised.value)
+    assert f"'{fields.get('name', 'half')}'" in str(raised.value)
 
 
 # ── metrics of rows ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -17,8 +17,8 @@ import pytest
 from embark.items import decoding, limits
 from embark.types import EmbarkError, Media
 from hub import zipped
+from peak_memory import linux
 
-linux = pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit a process's memory so")
 GIGABYTE = 1 << 30
 
 OPEN = """

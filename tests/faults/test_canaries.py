@@ -61,7 +61,8 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: embark.Encoder) 
     root = tmp_path / "zqrootq"
     home = root / "home" / USER
     places = {"EMBARK_HOME": "zqvectorsq", "EMBARK_RESULTS": "zqresultsq"}
-    for name in (*places.values(), "zqsourcesq/My Pages", "zqtablesq/Names", "zqcheckpointsq/tuned", "zqworkingq"):
+    sources = "zqsourcesq, (2024)/My Pages"  # a comma ends a path in a text
+    for name in (*places.values(), sources, "zqtablesq/Names", "zqcheckpointsq/tuned", "zqworkingq"):
         (home / name).mkdir(parents=True)
     for name, place in places.items():
         monkeypatch.setenv(name, str(home / place))
@@ -72,7 +73,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: embark.Encoder) 
     for name in ("USER", "LOGNAME", "USERNAME"):
         monkeypatch.setenv(name, USER)
     monkeypatch.chdir(home / "zqworkingq")
-    pages = home / "zqsourcesq" / "My Pages"
+    pages = home / sources
     for color in ("red", "green", "blue"):
         Image.new("RGB", (4, 4), color).save(pages / f"{color}.png")
     (pages / "metadata.csv").write_text("file,caption,label\nred.png,a red page,red\ngreen.png,a green page,green\n"

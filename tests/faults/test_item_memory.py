@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 import wave
@@ -25,19 +26,17 @@ from embark.settings import item_limits
 from embark.store import Store
 from embark.types import Content, Media, Part, Text
 from lengths import Lengths, needs, run
+from peak_memory import PEAK, linux
 
 Pictures = Callable[..., Path]
 MEGABYTE = 1 << 20
 
-DECODE = """
-import resource, sys
+DECODE = f"""{PEAK}
+import sys
 from pathlib import Path
 import av, soundfile, soxr
 from embark.items import decoding
 from embark.types import Media
-
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 
 before = peak()
 chunks = tuple(Path(path).read_bytes() for path in sys.argv[3:])
@@ -50,10 +49,11 @@ print(peak() - before)
 """
 
 
-def decoded(kind: str, frames: int, *paths: Path) -> tuple[str, int]:
+def decoded(kind: str, frames: int, *paths: Path, **variables: str) -> tuple[str, int]:
     """What a process says that decodes an item, and by how many megabytes its memory grew."""
     line = [sys.executable, "-c", DECODE, kind, str(frames), *map(str, paths)]
-    child = subprocess.run(line, capture_output=True, text=True, timeout=300)
+    environment = {**os.environ, **variables}
+    child = subprocess.run(line, capture_output=True, text=True, timeout=300, env=environment)
     assert not child.returncode, child.stderr
     words, _, peak = child.stdout.strip().rpartition(" ")
     return words, int(peak)
@@ -95,6 +95,7 @@ def png(size: tuple[int, int]) -> bytes:
 # ── small files, measured ────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@linux
 @pytest.mark.parametrize(("size", "frames"), [((6000, 4000), 12), *slow(((10_000, 8800), 8))])
 def test_a_small_film_of_huge_frames_is_refused_before_they_are_decoded(
     tmp_path: Path, size: tuple[int, int], frames: int
@@ -107,6 +108,20 @@ def test_a_small_film_of_huge_frames_is_refused_before_they_are_decoded(
     assert peak < 400
 
 
+@linux
+@pytest.mark.parametrize(("ending", "bytes_of_pixel"), [("jp2", 20), ("webp", 16), ("avif", 12)])
+def test_a_small_picture_whose_decoder_takes_much_is_refused(tmp_path: Path, ending: str, bytes_of_pixel: int) -> None:
+    path = tmp_path / f"x.{ending}"
+    Image.new("RGB", (3000, 2500)).save(path)
+    words, peak = decoded("image", 8, path, EMBARK_ITEM_MEMORY="300")  # a quarter of it is allowed
+    assert f"an image of 3000 x 2500 pixels brings it to {bytes_of_pixel * 7_500_000:,} bytes" in words
+    assert peak < 30
+    words, peak = decoded("image", 8, path)
+    assert words == "decoded:"
+    assert peak < bytes_of_pixel * 7.5 * 1.1
+
+
+@linux
 def test_a_film_within_the_budget_keeps_the_frames_that_are_wanted_alone(tmp_path: Path) -> None:
     path = film(tmp_path / "x.mp4", (1920, 1080), 120)
     words, peak = decoded("video", 4, path)
@@ -114,6 +129,7 @@ def test_a_film_within_the_budget_keeps_the_frames_that_are_wanted_alone(tmp_pat
     assert peak < 250  # all frames would be 1000
 
 
+@linux
 def test_a_slow_sound_that_becomes_long_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("soundfile")
     words, peak = decoded("audio", 8, sound(tmp_path / "x.wav", 1_000_000, 1))
@@ -121,6 +137,7 @@ def test_a_slow_sound_that_becomes_long_is_refused(tmp_path: Path) -> None:
     assert peak < 100
 
 
+@linux
 def test_of_a_sound_of_many_channels_some_samples_are_in_memory_at_a_time(tmp_path: Path) -> None:
     soundfile = pytest.importorskip("soundfile")
     with soundfile.SoundFile(tmp_path / "x.wav", "w", 16_000, 64, "PCM_U8") as file:
@@ -131,6 +148,7 @@ def test_of_a_sound_of_many_channels_some_samples_are_in_memory_at_a_time(tmp_pa
     assert peak < 250  # a file of 96 MB; all samples would be 384, and their finiteness 96 more
 
 
+@linux
 def test_frames_as_pictures_share_one_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EMBARK_ITEM_MEMORY", "400")
     path = tmp_path / "x.png"
@@ -175,6 +193,7 @@ def test_an_item_of_large_files_may_take_all_of_it(monkeypatch: pytest.MonkeyPat
     ("kind", "encoded", "size"),
     [
         ("a picture of Pillow's limit", 1, 4 * 178_000_000),
+        ("a WebP of 67 million pixels", 1, (4 + 12) * 67_000_000),
         ("64 frames of a short film in full HD", 1, (4 * 64 + 12) * 1920 * 1080),
         ("64 frames of a film in 4K", 12 * MEGABYTE, (4 * 64 + 12) * 4096 * 2160),
         ("43 minutes of stereo", 1, 4 * 250_000_000),

@@ -20,8 +20,7 @@ from PIL import Image, ImageSequence
 
 from embark.items import decoding, emoji, wav
 from embark.types import Media, Text
-
-linux = pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell or limit a process's memory so")
+from peak_memory import PEAK, linux
 
 
 def encoded(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
@@ -333,11 +332,10 @@ def test_a_long_film_takes_no_more_memory_than_its_wanted_frames(kind: str, tmp_
     shown = [Image.new("L", (640, 480), at) for at in range(200)]  # 250 MB as colours
     data = film(shown, "mp4", "mpeg4") if kind == "film" else animation(shown, "GIF")
     (tmp_path / "film").write_bytes(data)
-    code = """
-import re, sys
+    code = f"""{PEAK}
+import sys
 from embark.items import decoding
 data = open(sys.argv[1], "rb").read()
-peak = lambda: int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1]) // 1024
 before = peak()
 assert len(decoding.open_video([data], 8)) == 8
 print(peak() - before)
@@ -370,3 +368,11 @@ def test_parts_decode_in_their_order() -> None:
     image, text = decoding.decode([art, Text("grinning face")], 8, 16_000)
     assert (image.kind, image.value.mode, image.value.size) == ("image", "RGBA", (64, 64))
     assert (text.kind, text.value) == ("text", "grinning face")
+
+
+@pytest.mark.parametrize("format", ["EPS", "ICNS", "PCX"])
+def test_formats_that_pillow_hands_on_or_cannot_measure_are_unreadable(format: str) -> None:
+    data = io.BytesIO()
+    Image.new("RGB", (32, 32), "red").save(data, format)
+    with pytest.raises(decoding.UnreadableMedia, match="cannot identify"):
+        decoding.decode([Media("image", (data.getvalue(),))], 1, 16_000)

@@ -342,6 +342,16 @@ def test_an_endless_answer_is_refused_after_what_an_answer_can_need(
     assert log["sent"] < 64 << 20  # what the sockets hold beyond the limit
 
 
+def test_an_answer_of_many_small_values_is_not_read(server: FakeProvider) -> None:
+    """Its bytes are within what an answer can need; as objects they would take thirty times as much memory."""
+    encoder = model("openai")
+    page = b'{"data":[' + b"{}," * 370_000 + b"{}]}"
+    assert len(page) < encoder._largest_answer(1)[0]
+    server.poison, server.wrath = "a", (200, page)
+    with pytest.raises(Interrupted, match=r"answers with more than [\d,]+ values: check the address"):
+        encoder.embed(texts(encoder, ["a"]))
+
+
 @pytest.mark.parametrize("way", ["trickle", "slow_headers", "continues", "endless_refusal"])
 def test_an_answer_that_trickles_ends_with_the_time_of_a_try(
     hostile: Callable[..., dict[str, Any]], way: str, monkeypatch: pytest.MonkeyPatch

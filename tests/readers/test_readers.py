@@ -29,6 +29,7 @@ def test_a_reader_serves_evaluators_that_exist_and_says_what_it_reads(name: str)
     ("field", "value", "message"),
     [
         ("name", " ", "its `name` must not be empty"),
+        ("name", "a\nb", "its `name` must have letters, digits, dots and dashes alone"),
         ("about", None, "its `about` must be a text, not None"),
         ("read", "module:read", "its `read` must be a function, not 'module:read'"),
         ("external_state", "", "its `external_state` must be a function"),
@@ -46,7 +47,7 @@ def test_a_reader_serves_evaluators_that_exist_and_says_what_it_reads(name: str)
     ],
 )
 def test_a_declaration_that_cannot_be_is_an_error_that_names_the_reader(field: str, value: Any, message: str) -> None:
-    name = " " if field == "name" else "labelled"
+    name = value if field == "name" else "labelled"
     with pytest.raises(EmbarkError, match=rf"^The reader '{name}' is declared wrongly: {message}"):
         replace(VALID, **{field: value})
 

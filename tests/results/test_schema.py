@@ -317,6 +317,17 @@ def test_mutated_outcomes_are_named_and_break_nothing(desk: Desk, task: str, ste
     assert counts["read"] > 20 / step
 
 
+@pytest.mark.parametrize("column", ["id", "content"])
+def test_outcomes_with_an_empty_cell_are_named(desk: Desk, column: str) -> None:
+    path = desk.path(STS, ".parquet")
+    table = pq.ParquetFile(path).read(use_threads=False)
+    place = table.column_names.index(column)
+    values = pa.array([None, *table[column].to_pylist()[1:]], table[column].type)
+    pq.write_table(table.set_column(place, column, values), path)
+    desk.sign(STS, outcomes=hashlib.sha256(path.read_bytes()).hexdigest())
+    assert any(f"{path} is damaged (column '{column}' has empty cells)" in note for note in desk.show())
+
+
 @pytest.mark.parametrize("data", [b"", b"PAR1", b"PAR1" * 300])
 def test_outcomes_that_are_no_parquet_are_named(desk: Desk, data: bytes) -> None:
     path = desk.path(STS, ".parquet")

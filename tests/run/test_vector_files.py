@@ -21,6 +21,7 @@ from embark.items import digest, text
 from embark.run import vector_files
 from embark.run.stored_vectors import NotStored
 from embark.types import EmbarkError
+from peak_memory import PEAK, linux
 
 MODEL = "embark/random"
 TASK = "PocketClockReading"
@@ -121,14 +122,11 @@ def test_what_does_not_fit_is_named(run: embark.Run, tmp_path: Path) -> None:
     refused("has no column vector", tmp_path / "bare.parquet", None)
 
 
-BOMB = """
-import resource, sys
+BOMB = f"""{PEAK}
+import sys
 from pathlib import Path
 from embark.run import vector_files
 from embark.types import EmbarkError
-
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 
 before = peak()
 try:
@@ -158,6 +156,7 @@ def constant(path: Path, rows: int, dim: int, parts: int) -> Path:
     return path
 
 
+@linux
 def test_a_small_file_of_very_many_vectors_is_refused_before_they_are_read(tmp_path: Path) -> None:
     file = constant(tmp_path / "x.parquet", 1000, 16_000, 10)  # 640 MB of numbers, and as much again twice
     assert file.stat().st_size < 500_000
@@ -167,12 +166,14 @@ def test_a_small_file_of_very_many_vectors_is_refused_before_they_are_read(tmp_p
     assert peak < 100
 
 
+@linux
 def test_vectors_are_read_by_and_by(tmp_path: Path) -> None:
     words, peak = read_by_a_process(constant(tmp_path / "x.parquet", 500, 16_000, 6))
     assert words == "(3000, 16000)"
     assert peak < 192 + 150  # megabytes of the matrix, and what a part of it needs
 
 
+@linux
 def test_a_small_file_of_very_long_ids_is_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.ones((1000, 2), np.float32))
     value = pa.array(["a" * 9_000_000])

@@ -273,6 +273,33 @@ def test_a_known_name_with_another_folder_opens_neither(
     has_nothing(private, written(tmp_path / "page"))
 
 
+@pytest.mark.parametrize("name", ["truncate", "geometry", "vectors"])
+def test_a_claimed_row_is_no_protocol_of_an_own_task(
+    name: str, private: Path, hostile: Path, tiny: embark.Encoder, tmp_path: Path, pictures: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """The home's own row is opened, and what a stranger states of the same task under another protocol is not."""
+    [path] = hostile.glob("*/*/photosRetrieval.json")
+    content = json.loads(path.read_bytes())
+    content[OURS]["protocol"] = content[OURS]["row"]["protocol"] = "mteb2"
+    path.write_text(json.dumps(content))
+    rewrite(path, CHANGES["content"], private)
+    path.rename(path.with_name("photosRetrieval@mteb2.json"))
+    assert {result.protocol for result in Results(hostile).all()} == {"mteb2"}
+    settings = load_settings(tmp_path / "home", hostile)
+    mine = embark.folder_task(pictures("photos"), kinds="retrieval")
+    embark.evaluate(tiny, mine, settings=settings, show_progress=False)
+    [row] = mine
+    assert known_tasks(Results(hostile).all(), settings.home)["photosRetrieval"] == row
+    monkeypatch.setenv("EMBARK_RESULTS", str(hostile))
+    monkeypatch.setenv("EMBARK_HOME", str(settings.home))
+    filled = [word.format(out=tmp_path / "out", results=hostile) for word in COMMANDS[name]]
+    with watched(private):
+        words = said(*filled, "--protocol", "mteb2")
+    assert "No such option" not in words
+    has_nothing(private, written(tmp_path / "out") if (tmp_path / "out").is_dir() else {}, words)
+
+
 def test_a_name_of_the_catalogue_is_not_taken(private: Path, hostile: Path, tmp_path: Path) -> None:
     [path] = hostile.glob("*/*/photosRetrieval.json")
     rewrite(path, lambda row, private: row.update(name="PocketFlagZeroShot"), private)
@@ -445,6 +472,7 @@ CARDS = {
     "unknown": "---\nlicense: unknown\n---\n",
     "other": "---\nlicense: other\nlicense_name: mine\n---\n",
     "one of two": "---\nlicense: [mit, cc-by-nc-4.0]\n---\n",
+    "restricted in words": "---\nlicense: mit (research only)\n---\n",
     "a restricted use": "---\nlicense: openrail\n---\n",
     "no license": "# Pages\n\nlicense: mit\n",
     "gated": FREE,

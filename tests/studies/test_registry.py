@@ -98,6 +98,9 @@ def flagged(log: bool = True, **shared: Any) -> None:
         ({"about": " "}, "its `about` must not be empty"),
         ({"needs": "models"}, "its `needs` must be scores, outcomes, vectors or generators, not 'models'"),
         ({"run": "spread"}, "its `run` must be a function or 'module:function', not 'spread'"),
+        ({"run": int}, "<class 'int'> is no function"),
+        ({"run": "..:spread"}, "its `run` must be a function or 'module:function', not '..:spread'"),
+        ({"options": {"class": Option(int, "")}}, "its option 'class' has a name that is not free"),
         ({"run": 7}, "its `run` must be a function or a text, not 7"),
         ({"options": {"top": int}}, "its `options` must be a table of Options, not {'top': <class 'int'>}"),
         ({"options": {"top": Option(dict, "")}}, "its option 'top' cannot be <class 'dict'>"),
@@ -118,6 +121,12 @@ def test_a_wrong_declaration_is_refused(declared: dict[str, Any], fault: str) ->
     with pytest.raises(EmbarkError) as error:
         Study(**arguments)
     assert str(error.value) == f"The study '{arguments['name']}' is declared wrongly: {fault}."
+
+
+@pytest.mark.parametrize("kind", ["int", bytes, list[bytes], (), [1, 2], {}, None])
+def test_an_option_is_of_a_type_that_has_a_name_or_has_values(kind: Any) -> None:
+    with pytest.raises(EmbarkError, match=r"^The `kind` of an option must be str, bool, int, .*, or a tuple of values"):
+        Option(kind, "What it does.")
 
 
 def test_the_values_of_options_are_told_in_words() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -406,13 +405,15 @@ def _item(item: Item) -> str:
 
 
 def _measures(kind: str, chunks: tuple[bytes, ...]) -> str:
-    from PIL import Image, UnidentifiedImageError
+    from PIL import UnidentifiedImageError
+
+    from embark.items.limits import open_picture
 
     size = f" of {sum(map(len, chunks)):,} bytes"
     try:
         if kind != "image":
             return size
-        with Image.open(io.BytesIO(chunks[0])) as image:
+        with open_picture(chunks[0]) as image:
             return f" of {image.width} × {image.height}, {image.format}"
     except UnidentifiedImageError:
         return f"{size}, unreadable"

@@ -19,12 +19,13 @@ import time
 from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from threading import Event, Lock, Thread
+from threading import Lock
 from types import TracebackType
 from typing import Literal, TypeAlias, get_args
 
 from embark.engine.progress import DISPLAY, FETCHES, Counter, Stage, log, on_terminal, stderr_is_open
 from embark.escape import terminal
+from embark.threads import repeating
 
 LINE_SECONDS = 30.0  # between lines where there is no terminal
 SHORT = 2.0  # seconds for which a run shows nothing
@@ -158,7 +159,8 @@ class Activity(AbstractContextManager["Activity"]):
             fetch = self.stage("fetch")
             FETCHES.append(fetch)
             self._shown.callback(FETCHES.remove, fetch)
-            self._shown.enter_context(DISPLAY.showing(self) if on_terminal() else self._lines())
+            lines = repeating("embark-progress", LINE_SECONDS, self._write_line)
+            self._shown.enter_context(DISPLAY.showing(self) if on_terminal() else lines)
         return self
 
     def __exit__(
@@ -166,23 +168,9 @@ class Activity(AbstractContextManager["Activity"]):
     ) -> None:
         self._shown.close()
 
-    @contextmanager
-    def _lines(self) -> Iterator[None]:
-        """A block during which a thread prints a line every half minute."""
-        ended = Event()
-
-        def write_lines() -> None:
-            while not ended.wait(LINE_SECONDS):
-                if self.stages():
-                    log(self.line())
-
-        writer = Thread(target=write_lines, name="embark-progress", daemon=True)
-        writer.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            writer.join()
+    def _write_line(self) -> None:
+        if self.stages():
+            log(self.line())
 
 
 class _Silent(Activity):

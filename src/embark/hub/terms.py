@@ -25,8 +25,11 @@ class Terms:
 
     @property
     def free(self) -> bool:
-        """Whether its items may be shown to others: nobody is kept out, and every stated license is free."""
-        return self.open and are_free(self.licenses)
+        """Whether its items may be shown to others: nobody is kept out, and every stated license is free.
+
+        A card states identifiers: one with more words ("mit (research only)") is none of the free.
+        """
+        return self.open and bool(self.licenses) and all(name.strip().lower() in _free() for name in self.licenses)
 
 
 def read_terms(info: Any) -> Terms | None:

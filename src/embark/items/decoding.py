@@ -22,6 +22,7 @@ Size: TypeAlias = tuple[int, int]  # width, height
 Frames: TypeAlias = Iterator[tuple[Size, Callable[[], Image.Image]]]  # decoded; calling one makes it an image
 SLICE_THREADS = 2  # of a film's decoder
 PIXEL = 4  # bytes of an image's pixel in memory
+COPIES = {"JPEG2000": 16, "WEBP": 12, "AVIF": 8}  # bytes of a pixel beside these, in the decoders that take many
 DECODER = 12  # bytes of a film's pixel for its decoder: frames that others refer to, and one on its way to an image
 SAMPLE = 4  # bytes of a sound's sample
 SOUND_BLOCK = 1 << 22  # samples of a sound that are read at a time, over all channels
@@ -139,9 +140,12 @@ def open_image(data: bytes | memoryview, budget: Budget | None = None) -> Image.
     Models that take no transparency see it `on_white`.
     """
     # Without `draft`: a JPEG decoded at a smaller scale is faster, but has other pixels.
-    image: Image.Image = Image.open(io.BytesIO(data))
+    image: Image.Image = limits.open_picture(data)
     if budget:
-        budget.take(PIXEL * image.width * image.height, f"an image of {image.width} x {image.height} pixels")
+        pixels = image.width * image.height
+        what = f"an image of {image.width} x {image.height} pixels"
+        budget.check((PIXEL + COPIES.get(image.format or "", 0)) * pixels, what)
+        budget.take(PIXEL * pixels, what)
     image.load()
     if image.mode in ("RGB", "RGBA"):
         return image
@@ -176,7 +180,7 @@ def open_video(chunks: Sequence[bytes], frames: int, budget: Budget | None = Non
         return [open_image(chunks[position], budget) for position in evenly(len(chunks), frames)]
     data = chunks[0]
     try:
-        stated_length = getattr(Image.open(io.BytesIO(data)), "n_frames", 1)
+        stated_length = getattr(limits.open_picture(data), "n_frames", 1)
     except UnidentifiedImageError:
         return _sample(data, _video_frames, _packet_count(data), frames, budget)
     return _sample(data, _animation_frames, stated_length, frames, budget)
@@ -218,7 +222,7 @@ def _sample(
 
 
 def _animation_frames(data: bytes, check: Callable[[Size], None]) -> Frames:
-    animation = Image.open(io.BytesIO(data))
+    animation = limits.open_picture(data)
     check(animation.size)
     for frame in ImageSequence.Iterator(animation):
         frame.load()

@@ -7,11 +7,15 @@ EMBARK_LIMITS multiplies them: EMBARK_LIMITS=10 for files that are meant to be s
 
 from __future__ import annotations
 
+import io
 import os
 from contextlib import suppress
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from embark.settings import item_limits
+
+if TYPE_CHECKING:  # tables without pictures are read without Pillow
+    from PIL import Image
 
 BLOCK = 1 << 20  # bytes read at a time
 SCALE = 1.0
@@ -22,6 +26,17 @@ RATIO = int(200 * SCALE)  # the bytes that each byte of a compressed file may be
 UNPACKED = int((512 << 20) * SCALE)  # bytes that any file may become, however small it is
 ALWAYS = 1 << 18  # bytes that an item may take whatever `item_memory` is
 FRAME = int(180_000_000 * SCALE)  # pixels of a frame of a film; Pillow's limit for images is about the same
+
+# Formats of pictures that are read. Pillow knows more: it hands some to other programs (EPS to Ghostscript), and does
+# not know the size of others (ICNS) before they are decoded.
+FORMATS = ("AVIF", "BMP", "DIB", "GIF", "ICO", "JPEG", "JPEG2000", "PNG", "PPM", "QOI", "TGA", "TIFF", "WEBP")
+
+
+def open_picture(data: bytes | memoryview) -> Image.Image:
+    """The picture of these bytes, whose pixels are not decoded yet; an error for other formats than `FORMATS`."""
+    from PIL import Image
+
+    return Image.open(io.BytesIO(data), formats=FORMATS)
 
 
 def unpacked(size: int) -> int:

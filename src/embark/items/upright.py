@@ -6,13 +6,13 @@ Only a picture that really turns gets another digest, and so another key: vector
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from PIL import ExifTags, Image
 
 from embark.items import as_items
+from embark.items.limits import open_picture
 from embark.types import Dataset, Item, Media, Part, Side
 
 TURNS: Mapping[int, Image.Transpose] = {
@@ -76,7 +76,7 @@ def orientation(data: bytes | memoryview) -> int:
     if not any(mark in beginning for mark in MARKS):
         return 1
     try:
-        with Image.open(io.BytesIO(data)) as image:
+        with open_picture(data) as image:
             value = image.getexif().get(ExifTags.Base.Orientation, 1)
     except Exception:  # damage makes parsers raise whatever they like; decoding will tell
         return 1

@@ -13,7 +13,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -27,6 +27,7 @@ from urllib.request import Request
 import numpy as np
 
 from embark import http
+from embark.halving import by_halves
 from embark.http import Refused, TemporaryFailure, without_secret
 from embark.models.encoder import Bill, Capabilities, Encoder, Interrupted
 from embark.models.loading import Loading
@@ -42,6 +43,7 @@ DEADLINE = 900.0  # seconds for a request, with all its tries
 ATTEMPT = 300.0  # seconds for one try, until the last byte of its answer
 JITTER = 0.5
 LARGEST_WORDS = 1 << 16  # bytes of an answer besides its numbers, for each item
+MOST_VALUES = 1 << 12  # values of an answer besides its numbers, for each item: one of 3 bytes takes 90 once it is read
 BYTES_PER_NUMBER = 32  # of a vector, written as text
 MOST_DIMENSIONS = 1 << 13  # of a model whose dimension is not known
 LONGEST_MESSAGE = 500  # characters of a provider's answer
@@ -142,7 +144,8 @@ class Remote(Encoder):
             if failed.is_set():
                 return
             try:
-                self._request(batch, rows, vectors)
+                for answer in self._request(batch, rows):
+                    vectors.update(answer)
             except BaseException:
                 failed.set()
                 raise
@@ -190,21 +193,20 @@ class Remote(Encoder):
             and sum(item.size for item in items) <= LARGEST_REQUEST
         )
 
-    def _request(self, batch: Sequence[RequestItem], rows: Sequence[int], vectors: dict[int, Array]) -> None:
-        """Add the vectors of the rows, with further requests for what an answer left out; bad input goes in halves."""
-        while missing := [row for row in rows if row not in vectors]:
-            items = [batch[row] for row in missing]
+    def _request(self, batch: Sequence[RequestItem], rows: Sequence[int]) -> Iterator[dict[int, Array]]:
+        """The vectors of the rows, with further requests for what an answer left out; bad input goes in halves."""
+        missing = list(rows)
+
+        def ask(asked: Sequence[int]) -> Iterator[dict[int, Array]]:
             what = f"Asking {self.endpoint} for {self.card.name}"
-            try:
-                answer = http.with_retries(what, partial(self._post, items), jitter=JITTER, deadline=DEADLINE)
-            except BadInput:
-                if len(missing) == 1:
-                    raise
-                half = len(missing) // 2
-                self._request(batch, missing[:half], vectors)
-                self._request(batch, missing[half:], vectors)
-                return
-            vectors.update({missing[position]: vector for position, vector in answer})
+            post = partial(self._post, [batch[row] for row in asked])
+            answer = http.with_retries(what, post, jitter=JITTER, deadline=DEADLINE)
+            yield {asked[position]: vector for position, vector in answer}
+
+        while missing:
+            for vectors in by_halves(missing, ask, BadInput):
+                yield vectors
+                missing = [row for row in missing if row not in vectors]
 
     def _remove_wrong_shapes(self, batch: Sequence[RequestItem], vectors: dict[int, Array]) -> EmbarkError | None:
         """Remove vectors of a wrong dimension; returns the error about them, or None.
@@ -238,7 +240,7 @@ class Remote(Encoder):
             request.add_unredirected_header("Authorization", f"Bearer {key}")
         self.pace.take(sum(item.tokens for item in items))
         try:
-            page = http.post(request, most=self._largest_answer(len(items)), seconds=ATTEMPT)
+            page = http.post(request, most=self._largest_answer(len(items))[0], seconds=ATTEMPT)
         except TemporaryFailure as failure:
             self.pace.hold(failure.wait or 0.0)
             message = _provider_message(failure.page)
@@ -248,9 +250,10 @@ class Remote(Encoder):
             raise self._refusal(refused, key, items) from None
         return self._outputs(page, items, key)
 
-    def _largest_answer(self, items: int) -> int:
-        """Bytes that an answer about so many items can need, generously: numbers as text, and words around them."""
-        return LARGEST_WORDS * (16 + items) + BYTES_PER_NUMBER * items * (self.dim or MOST_DIMENSIONS)
+    def _largest_answer(self, items: int) -> tuple[int, int]:
+        """Bytes and values that an answer about so many items can need, generously: vectors, and words around them."""
+        numbers = items * (self.dim or MOST_DIMENSIONS)
+        return LARGEST_WORDS * (16 + items) + BYTES_PER_NUMBER * numbers, MOST_VALUES * (16 + items) + numbers
 
     def _outputs(self, page: bytes, items: Sequence[RequestItem], key: str) -> list[tuple[int, Any]]:
         """The finite vectors in an answer about these items, with their positions; at least one."""
@@ -263,6 +266,9 @@ class Remote(Encoder):
 
     def _vectors(self, page: bytes, count: int, key: str) -> list[tuple[int, Any]]:
         """The vectors in an answer about so many items, with their positions."""
+        _, most = self._largest_answer(count)
+        if page.count(b",") > most:
+            raise EmbarkError(f"{self.endpoint} answers with more than {most:,} values: check the address.")
         try:
             answer = self.provider.vectors(json.loads(page))
             vectors = [(index(position), self._decoded(output)) for position, output in answer]

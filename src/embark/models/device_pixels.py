@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from embark.halving import by_halves
 from embark.models import resampling
 from embark.models.encoder import UnreadableRows
 from embark.models.jpeg_colors import rgb
@@ -123,23 +124,24 @@ class DevicePixels:
 
         Those that the device refuses are found by halving, and Pillow decodes them.
         """
-        try:
-            return {tuple(jpegs): self.pixels(list(jpegs.values()), self.fit, values)}
-        except Refused:
-            pass
-        if len(jpegs) > 1:
-            numbers = list(jpegs)
-            halves = numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :]
-            left, right = ({number: jpegs[number] for number in half} for half in halves)
-            return self._pieces(left, values, errors) | self._pieces(right, values, errors)
-        [(number, jpeg)] = jpegs.items()
-        try:
-            picture = open_picture(jpeg.data)
-        except Exception as error:  # damage makes decoders raise whatever they like
-            reason = str(error) or type(error).__name__
-            errors[number] = f"image of {len(jpeg.data)} bytes does not decode: {reason}"
-            return {}
-        return {(number,): resampling.resize(upright([picture.to(values.device)], [jpeg]), self.fit, values)}
+
+        def decode(numbers: Sequence[int]) -> list[tuple[tuple[int, ...], Any]]:
+            try:
+                return [(tuple(numbers), self.pixels([jpegs[number] for number in numbers], self.fit, values))]
+            except Refused:
+                if len(numbers) > 1:
+                    raise
+            [number] = numbers
+            jpeg = jpegs[number]
+            try:
+                picture = open_picture(jpeg.data)
+            except Exception as error:  # damage makes decoders raise whatever they like
+                reason = str(error) or type(error).__name__
+                errors[number] = f"image of {len(jpeg.data)} bytes does not decode: {reason}"
+                return []
+            return [((number,), resampling.resize(upright([picture.to(values.device)], [jpeg]), self.fit, values))]
+
+        return dict(by_halves(list(jpegs), decode, Refused))
 
 
 def open_picture(data: bytes | memoryview) -> Any:
@@ -147,7 +149,7 @@ def open_picture(data: bytes | memoryview) -> Any:
     import torch
     from PIL import Image
 
-    return torch.from_numpy(np.array(Image.open(io.BytesIO(data)).convert("RGB"))).permute(2, 0, 1)
+    return torch.from_numpy(np.array(Image.open(io.BytesIO(data), formats=("JPEG",)).convert("RGB"))).permute(2, 0, 1)
 
 
 def upright(pictures: Sequence[Any], jpegs: Sequence[Encoded]) -> list[Any]:

@@ -25,7 +25,10 @@ NARROW = 18  # characters that a last column of words takes at least; its words 
 HEAD = 10  # characters of a name over scores, before it is broken
 PIECES = r"(?<=[ /-])|(?<=[a-z0-9])(?=[A-Z][a-z])|(?=\()"  # where a name may be broken: patch14-384, ImageClustering
 FOOTNOTE = re.compile(r"\(([a-z]+)\) (.*)", re.DOTALL)  # as `footnoted` writes them
-COMMANDS = "run|plan|fetch|check|doctor|store|leaderboard|compare|verify|recommend|analyze|diagnose|published|show|export|import"
+COMMANDS = (
+    "run|plan|fetch|check|doctor|store|leaderboard|compare|verify|"
+    "recommend|analyze|diagnose|published|show|export|import"
+)
 ADVICE = rf"(?:(?<!\w)--[a-z]|\bembark (?:{COMMANDS})\b)"
 HINT = re.compile(rf" ?\([^()]*{ADVICE}[^()]*\)|; [^;()]*{ADVICE}[^;()]*")  # in brackets, or as a clause
 ENDINGS = ("MultiChoice", "Classification", "Retrieval", "Clustering", "ZeroShot")

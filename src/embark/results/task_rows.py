@@ -60,20 +60,23 @@ def from_json(content: Mapping[str, Any]) -> ClaimedTask:
 def known_tasks(results: Iterable[TaskResult], home: Path) -> Catalogue[Task]:
     """The built-in tasks, the own ones of embark.toml, and those that these results carry: the newest row of each.
 
-    A row that this home has run (`named_tasks`) is the home's own, and goes before rows that only results state: those
-    are `ClaimedTask`s, whose data nothing opens. Where an own task was scored under several protocols, the paper's has
-    the row, and the others are its variants. Rows of samples are none of them: no board has scores on a sample.
+    A row that this home has run (`named_task`) is the home's own. Rows that only results state are `ClaimedTask`s,
+    whose data nothing opens; they count where the home has run no task of that name. Where an own task was scored
+    under several protocols, the paper's has the row, and the others are its variants. Rows of samples are none of them:
+    no board has scores on a sample.
     """
     stated = []
     for result in results:
         if result.row is not None and result.row.limit is None and result.task not in TASKS:
             named = named_task(result.row, home)
             stated.append((named is not None, result.date, result.protocol, named or result.row))
+    run_here = {row.name for is_own, _, _, row in stated if is_own}
     own: dict[str, dict[str, Task]] = {}
-    for _, _, protocol, row in sorted(stated, key=lambda row: row[:2]):
-        rows = own.setdefault(row.name, {})
-        rows.pop(protocol, None)  # the newest comes last
-        rows[protocol] = row
+    for is_own, _, protocol, row in sorted(stated, key=lambda row: row[1]):
+        if is_own or row.name not in run_here:  # a claimed row is no variant of the home's own
+            rows = own.setdefault(row.name, {})
+            rows.pop(protocol, None)  # the newest comes last
+            rows[protocol] = row
     return tasks_here(_with_variants(own[name]) for name in sorted(own))
 
 

@@ -11,14 +11,12 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from io import BytesIO
 from pathlib import Path, PurePosixPath
 from random import Random
 from shutil import rmtree
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from embark.atomic import atomically
 from embark.catalogue import check_name, counted, listed
@@ -28,6 +26,7 @@ from embark.hub import Hub
 from embark.items import speech, tuples
 from embark.items.encode import ENDINGS
 from embark.items.films import camera_film, motion_of
+from embark.items.limits import open_picture
 from embark.models import Loading
 from embark.models.encoder import Encoder
 from embark.own.folder import folder_task
@@ -326,7 +325,7 @@ def _supplied(folder: Path, kind: Modality, pairs: Mapping[str, Pair]) -> Maker:
 
 
 def _ending(picture: bytes) -> str:
-    format = Image.open(BytesIO(picture)).format or "png"
+    format = open_picture(picture).format or "png"
     return FORMATS.get(format, format.lower())
 
 

@@ -11,12 +11,13 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 from embark.engine.activity import Activity
 from embark.settings import Settings
+from embark.threads import repeating
 
 SECONDS = 1.0  # between two states
 LAST = 20  # states of earlier runs that are kept
@@ -32,7 +33,6 @@ def state_file(settings: Settings, id: str, state: Callable[[], Mapping[str, Any
     path = settings.home / "runs" / f"{id}.json"
     results = _folder_name(settings)
     started = time.time()
-    ended = Event()
 
     def write(is_over: bool) -> None:
         if not settings.home.is_dir():
@@ -45,19 +45,12 @@ def state_file(settings: Settings, id: str, state: Callable[[], Mapping[str, Any
             part.write_text(json.dumps({**facts, **state()}), encoding="utf-8")
             part.replace(path)
 
-    def write_often() -> None:
-        while not ended.wait(SECONDS):
-            write(False)
-
     with suppress(OSError):
         _forget_old(path.parent)
-    writer = Thread(target=write_often, name="embark-state", daemon=True)
-    writer.start()
     try:
-        yield
+        with repeating("embark-state", SECONDS, partial(write, False)):
+            yield
     finally:
-        ended.set()
-        writer.join()
         write(True)
 
 

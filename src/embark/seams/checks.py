@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import MISSING
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 from embark.field_types import defaults, misfits
 from embark.types import EmbarkError
@@ -16,6 +16,7 @@ class Declared:
     """A value of a seam. The first of its fields that cannot be used is an error that names the value."""
 
     name: str
+    NAMES: ClassVar[tuple[str, str]] = (r"[\w.-]+", "letters, digits, dots and dashes")  # that names may have
 
     def __post_init__(self) -> None:
         self.refuse(chain(misfits(self), _out_of_range(self), self.faults()))
@@ -31,7 +32,7 @@ class Declared:
 
 
 def _out_of_range(value: Any) -> Iterator[str]:
-    """A message for each field without a default that is empty, and for each number below 1."""
+    """A message for an empty field that has no default, a number below 1, and a name that no command takes."""
     for name, default in defaults(value.__class__).items():
         stated = getattr(value, name)
         empty = not (stated.strip() if isinstance(stated, str) else stated)
@@ -39,9 +40,12 @@ def _out_of_range(value: Any) -> Iterator[str]:
             yield f"its `{name}` must not be empty"
         if type(stated) is int and stated < 1:
             yield f"its `{name}` must be a whole number from 1, not {stated}"
+    pattern, words = value.NAMES
+    if not re.fullmatch(pattern, value.name):
+        yield f"its `name` must have {words} alone"
 
 
 def misnamed(function: Any, field: str) -> Iterator[str]:
     """A message, unless this is a function or the "module:function" that is imported at use."""
-    if isinstance(function, str) and not re.fullmatch(r"[\w.]+:\w+", function):
+    if isinstance(function, str) and not re.fullmatch(r"\w+(\.\w+)*:\w+", function):
         yield f"its `{field}` must be a function or 'module:function', not {function!r}"

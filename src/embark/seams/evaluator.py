@@ -118,12 +118,16 @@ class Evaluator(Declared):
                 yield f"'{measure}' has the unknown statistic {statistic!r}; known: {', '.join(STATISTICS)}"
             if re.fullmatch(f"{OF_ITEMS}|{OF_RECORDS}", measure) or not measure:
                 yield f"no measure can have the name {measure!r}, which means something else in results"
+            if not re.fullmatch(r"\w+", measure):
+                yield f"the measure {measure!r} must have letters, digits and underscores alone"
             if Measure.parse(measure).cutoff is not None:
                 yield f"'{measure}' has a fixed cut-off; state '{Measure.parse(measure).name}{AT_K}'"
         if self._statistic(self.main) is None:
             yield f"its `main` must be one of its measures ({self.measure_names}), not {self.main!r}"
-        for name in COMMON_PARAMS.keys() & self.params:
+        for name in COMMON_PARAMS.keys() & {*self.params, *self.preset}:
             yield f"its parameter '{name}' is one that every evaluator has"
+        if self.chance is not None and not -1 <= self.chance <= 1:
+            yield f"its `chance` must be from -1 to 1, not {self.chance}"
         for name, value in self.preset.items():
             if name in self.params and not self.params[name].accepts(value):
                 yield f"its preset '{name}' must be {self.params[name].values}, not {value!r}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +32,5 @@ class Loader(Declared):
     options: Mapping[str, str] | None = None  # of a card that it reads, and what they say; None: any
 
     def faults(self) -> Iterator[str]:
-        """A message for a name that no LOADER:SOURCE could have, and for a path that cannot be imported."""
-        if not re.fullmatch(r"[\w.-]+", self.name):
-            yield "its `name` must have letters, digits, dots and dashes alone"
+        """A message for a path that cannot be imported."""
         yield from misnamed(self.load, "load")

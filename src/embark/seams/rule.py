@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
+from embark.field_types import misfits
 from embark.seams.checks import Declared
-from embark.types import Task
+from embark.types import MODALITIES, Task
 
 if TYPE_CHECKING:  # names in annotations: a seam imports no later room
     from embark.results import TaskResult
@@ -49,8 +51,10 @@ class Rule(Declared):
     second_axis: SecondAxis | None = None  # more groups and totals, of a model's results
     without: tuple[str, ...] = ()  # tasks that do not count
 
+    NAMES: ClassVar[tuple[str, str]] = (".+", "one line")  # rules that are made name models, too
+
     def faults(self) -> Iterator[str]:
-        """A message for each field that would change nothing."""
+        """A message for each field that would change nothing, and for a number or a name that no total could use."""
         if not (self.by and self.total.strip()):
             yield "its `by` and `total` must not be empty"
         unused = ("average", "weights", "zeros_without") if self.over == "groups" else ("subtotal",)
@@ -59,6 +63,14 @@ class Rule(Declared):
                 yield f"a total over {self.over} has no `{name}`"
         if self.weights is not None and (self.average or self.zeros_without):
             yield "a weighted mean has no `average` and no `zeros_without`"
+        if not all(0 <= weight < math.inf for weight in (self.weights or {}).values()):
+            yield "its `weights` must be numbers from 0"
+        if self.zeros_without not in (None, *MODALITIES):
+            yield f"its `zeros_without` must be one of {', '.join(MODALITIES)}, not '{self.zeros_without}'"
+        if self.subtotal:
+            yield from misfits(self.subtotal)
+            if self.subtotal.name.strip() in ("", self.total) or not self.subtotal.without:
+                yield "its `subtotal` must have a name other than the total's, and groups that it is `without`"
 
     def __str__(self) -> str:
         return self.name

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from keyword import iskeyword
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, ClassVar, Literal
@@ -29,6 +29,7 @@ class Study(Declared):
     options: Mapping[str, Option] = field(default_factory=dict)  # keyword arguments of the function, by name
     examples: tuple[str, ...] = ()  # command lines, for its help
 
+    NAMES: ClassVar[tuple[str, str]] = ("[a-z][a-z0-9-]*", "small letters, digits and hyphens")
     ARGUMENTS: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "scores": ("tasks", "include", "settings"),
         "outcomes": ("tasks", "settings"),
@@ -43,13 +44,11 @@ class Study(Declared):
     )  # fmt: skip
 
     def faults(self) -> Iterator[str]:
-        """A message for a name or an option that no command could have, and for what is wrong with the function."""
-        if not re.fullmatch("[a-z][a-z0-9-]*", self.name):
-            yield "its `name` must have small letters, digits and hyphens alone"
+        """A message for an option that no command could have, and for what is wrong with the function."""
         arguments = self.ARGUMENTS[self.needs]
         taken = (*arguments, *self.COMMAND, *(f"{name}s" for name in arguments))  # --model is of model and of models
         for name, option in self.options.items():
-            if not name.isidentifier() or name in taken:
+            if not name.isidentifier() or iskeyword(name) or name in taken:
                 yield f"its option '{name}' has a name that is not free"
             texts = isinstance(option.kind, tuple) and all(isinstance(value, str) for value in option.kind)
             if not (texts or option.kind in self.KINDS):
@@ -70,7 +69,7 @@ class Study(Declared):
 
     def _function_faults(self, function: Callable[..., Any]) -> Iterator[str]:
         """A message for each argument or option that the function lacks or that must have a default or be off."""
-        if not callable(function):
+        if not callable(function) or isinstance(function, type):
             yield f"{self.run} is no function"
         parameters = dict(inspect.signature(function).parameters)
         kinds = {parameter.kind for parameter in parameters.values()}

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from embark.boards.facts import fingerprints, known_errata, row_facts
+from embark.redaction import public_row
 from embark.site.model_data import fact_lines
 from embark.site.scripts import points
 from embark.types import Task
@@ -20,7 +21,7 @@ def task_data(tasks: Iterable[Task]) -> dict[str, dict[str, Any]]:
 
 
 def _row(task: Task) -> dict[str, Any]:
-    facts = {name: fact for name, fact in row_facts(task).items() if name != "notes"}
+    facts = {name: fact for name, fact in row_facts(public_row(task)).items() if name != "notes"}
     errata = [
         {"id": erratum.id, "effect": erratum.effect, "what": erratum.what, "evidence": erratum.evidence}
         for erratum in known_errata(task)

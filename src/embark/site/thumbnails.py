@@ -16,6 +16,7 @@ from embark.hub import Hub
 from embark.hub.listing import is_local
 from embark.hub.terms import are_free
 from embark.items.decoding import decode, on_white
+from embark.items.limits import open_picture
 from embark.outgoing import write_bytes
 from embark.redaction import Content
 from embark.run.fetching import from_hub
@@ -114,7 +115,7 @@ def _small(media: Media) -> tuple[bytes, str] | None:
     if kind is None or len(data) > SMALL or not DRAWN[kind].issuperset(_chunks(data, kind)):
         return None
     ending = "png" if kind == PNG else "webp"
-    with Image.open(io.BytesIO(data)) as image:
+    with open_picture(data) as image:
         return (data, ending) if max(image.size) <= SIDE and getattr(image, "n_frames", 1) == 1 else None
 
 

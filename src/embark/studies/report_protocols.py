@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 from embark import __version__
 from embark import published as papers
@@ -15,6 +14,7 @@ from embark.boards.facts import EMPTY, Facts, fingerprints, known_errata, row_fa
 from embark.boards.leaderboards import Entry
 from embark.catalogue import counted, group_values, listed
 from embark.models import short_count
+from embark.redaction import public_row
 from embark.results import TaskResult
 from embark.results.table import HINT, Cell, Exact, Row, Table, shown
 from embark.studies.document import Block, Bullets, Commands, Definitions, NamedTable, Paragraph
@@ -242,16 +242,11 @@ def _protocol_cells(task: Task, results: Sequence[TaskResult]) -> tuple[Cell, ..
         task.name,
         task.metric,
         task.protocol,
-        _data(task),
+        public_row(task).source.id,
         revision[:REVISION],
         Exact(items or None, f"{items:,}" if items else UNKNOWN),
         next(iter(prints.values()), UNKNOWN),
     )
-
-
-def _data(task: Task) -> str:
-    """The data set; of a folder its name alone, because reports are public and folders are not."""
-    return Path(task.source.id).name if Path(task.source.id).is_absolute() else task.source.id
 
 
 def _fingerprints(task: Task, results: Sequence[TaskResult]) -> dict[str, str]:
@@ -263,8 +258,7 @@ def _fingerprints(task: Task, results: Sequence[TaskResult]) -> dict[str, str]:
 
 def _task_facts(task: Task, results: Sequence[TaskResult]) -> Iterator[tuple[str, str]]:
     """What decides a score, in words."""
-    stated = row_facts(task)
-    stated["data"] = stated["data"].replace(task.source.id, _data(task), 1)
+    stated = row_facts(public_row(task))
     hidden = ("task", "family", "columns", "tags", "variants", "read by", "notes", "over")
     facts = {name: fact for name, fact in stated.items() if name not in hidden and fact not in EMPTY}
     lines: dict[str, list[str]] = {}

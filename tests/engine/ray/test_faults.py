@@ -146,7 +146,7 @@ def test_a_loss_in_the_middle_repeats_at_most_five_percent(nodes: Any, tmp_path:
     [
         ("stuck", 4, "it does not decode: it took longer than 2 s"),
         ("hang", 4, "the model cannot embed it: it took longer than 4 s"),
-        ("kill", 60, "the model cannot embed it: it killed its worker 2 times"),  # which takes long beside other tests
+        ("kill", 60, "the model cannot embed it: it killed its worker twice"),  # which takes long beside other tests
     ],
 )
 def test_an_item_that_actors_die_of_is_left_out(

@@ -15,6 +15,7 @@ from embark.engine.activity import SILENT, Activity
 from embark.engine.batching.batches import Batch, BatchSize
 from embark.engine.batching.check import InvalidVectors, check_vectors
 from embark.engine.report import Report
+from embark.halving import by_halves
 from embark.models.device import free_device_memory
 from embark.models.encoder import Encoder, Interrupted, UnreadableRows
 from embark.planning import Need, keys_of, take
@@ -80,8 +81,31 @@ def forward(
     Halves, and all if `alone`, are embedded while nothing else is. An item that does not fit even so is reported, and
     the others go on; so is one that no worker process survives.
     """
-    if not len(batch):
-        return
+
+    def embed(rows: Sequence[int]) -> Iterator[tuple[Sequence[Need], Array | list[Array]]]:
+        whole = len(rows) == len(batch)
+        part = batch if whole else batch.part(rows)
+        return _embed(encoder, part, size, report, name, turns, alone or not whole, activity)
+
+    if len(batch):
+        yield from by_halves(range(len(batch)), embed, _Failed)
+
+
+class _Failed(Exception):
+    """Memory does not suffice for the items of a batch together, or their worker died."""
+
+
+def _embed(
+    encoder: Encoder,
+    batch: Batch,
+    size: BatchSize,
+    report: Report,
+    name: Callable[[Need], str],
+    turns: Turns,
+    alone: bool,
+    activity: Activity,
+) -> Iterator[tuple[Sequence[Need], Array | list[Array]]]:
+    """(needs, vectors) of the batch, all at once."""
     start = time.perf_counter()
     lost = ""
     try:
@@ -114,21 +138,18 @@ def forward(
     # Outside the handler, because the error holds all that the failed pass had put on the device.
     free_device_memory()
     if len(batch) == 1 and not alone and not lost:
-        yield from forward(encoder, batch, size, report, name, turns, True, activity)
-        return
-    if len(batch) == 1:
+        yield from _embed(encoder, batch, size, report, name, turns, True, activity)
+    elif len(batch) == 1:
         need = batch.needs[0]
         if lost:
             report.unreadable[need.key] = f"the model cannot embed it: it {lost}"
         else:
             report.too_large[need.key] = f"{encoder.card.name} has not enough memory for one item: {name(need)}"
-        return
-    if not lost:
-        size.record_out_of_memory(size.cost(batch))
-        report.batch_size = min(size.now, report.batch_size or size.now)
-    half = len(batch) // 2
-    yield from forward(encoder, batch.part(range(half)), size, report, name, turns, True, activity)
-    yield from forward(encoder, batch.part(range(half, len(batch))), size, report, name, turns, True, activity)
+    else:
+        if not lost:
+            size.record_out_of_memory(size.cost(batch))
+            report.batch_size = min(size.now, report.batch_size or size.now)
+        raise _Failed
 
 
 def _valid(

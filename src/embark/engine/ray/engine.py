@@ -269,7 +269,7 @@ class _Wave:
         return error
 
     def _text(self, text: str) -> str:
-        """A message of a node with the names of items in place of their keys, see `ray_actors.placeholder`."""
+        """A message of a node with the names of items in place of their keys, see `actors.placeholder`."""
 
         def named(match: re.Match[str]) -> str:
             keys = keys_of(self.needs)

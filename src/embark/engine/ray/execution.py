@@ -21,7 +21,7 @@ from embark.catalogue import counted
 from embark.engine.ray.actors import Done, Embedding, Facts, Job, Limits, Preparing
 from embark.engine.ray.cluster import Cluster, Place, Stage, allot, error_line, free_resources
 from embark.engine.report import Report
-from embark.processes import START_SECONDS, TRIES
+from embark.processes import STALLED, START_SECONDS, TRIES, loss_reason, next_try
 from embark.types import EmbarkError
 
 AHEAD = 4  # jobs for each copy of the model that are under way
@@ -267,18 +267,25 @@ class Execution:
         """Begin a job again that an actor may have died of: item by item, or never, if that has happened before."""
         work.lost += 1
         limit = self._limits[stage]
-        if not work.alone and work.lost >= WHOLE:
+        if work.alone and seconds > limit:
+            self._leave_out(work, stage, f"{STALLED} {limit:g} s")
+            return
+        attempt = next_try(work.alone, work.lost, WHOLE, WHOLE + TRIES)
+        if attempt == "singly":
             self._works.discard(work)
             self._retry(len(work.job.keys))
             for row in range(len(work.job.keys)):
                 job = work.job.of_row(row)
                 self._add(_Work(job, pickle.dumps(job, 5), alone=True, lost=work.lost, silences=work.silences))
-        elif work.alone and (seconds > limit or work.lost >= WHOLE + TRIES):
-            reason = f"took longer than {limit:g} s" if seconds > limit else f"killed its worker {TRIES} times"
-            report = Report(unreadable={work.job.keys.tolist()[0]: f"{LEFT_OUT[stage]}: it {reason}"})
-            self._finish(work, Done(work.job.modalities, [], report))
+        elif attempt == "none":
+            self._leave_out(work, stage)
         else:
             self._again(work)
+
+    def _leave_out(self, work: _Work, stage: Stage, cause: str = "") -> None:
+        """End a job whose item actors die of."""
+        reason = f"{LEFT_OUT[stage]}: it {loss_reason(cause)}"
+        self._finish(work, Done(work.job.modalities, [], Report(unreadable={work.job.keys.tolist()[0]: reason})))
 
     def _again(self, work: _Work) -> None:
         """Begin a job anew, before others."""
