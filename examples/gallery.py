@@ -148,7 +148,7 @@ def figures(folder: Path) -> Figures:
 
 def scores(home: Settings) -> Figures:
     """Figures of scores: published, own, and made up."""
-    own: dict[str, Any] = {"own": True, "settings": home}
+    own: dict[str, Any] = {"include": "own", "settings": home}
     made_up = field()
     vit = made_up.only(models=np.array([card.architecture == "ViT-B/32" for card in made_up.cards.values()]))
     answered = ("PocketGroupZeroShot", "PocketFlagZeroShot")

@@ -94,7 +94,7 @@ PARTS: dict[str, Callable[[hubs.FakeHub, Stage], None]] = {
     "models": models,
     "pocket": pocket,
     **{
-        benchmark: partial(families, tasks=benchmark)
+        benchmark: partial(families, benchmark=benchmark)
         for benchmark in ("MIEB(Multilingual)", "UniBench", "MMEB-V3", "OmniSET", "ARK")
     },
 }

@@ -90,7 +90,7 @@ class Desk:
         notes = list(loaded.notes)
         for show in (
             lambda: embark.leaderboard(tasks=TASKS, include="own", settings=self.settings),
-            lambda: embark.compare(*MODELS, None, TASKS, settings=self.settings),
+            lambda: embark.compare(*MODELS, TASKS, settings=self.settings),
         ):
             try:
                 shown = show()
@@ -384,7 +384,7 @@ def test_whatever_shows_results_goes_on_without_a_bad_file_and_names_it(desk: De
         "page": lambda: embark.export_site(tmp_path / "page", include="own", settings=here),
         "store size": lambda: embark.store_size(settings=here),
         "leaderboard": lambda: embark.leaderboard(tasks=TASKS, include="own", settings=here),
-        "comparison": lambda: embark.compare(*MODELS, None, TASKS, settings=here),
+        "comparison": lambda: embark.compare(*MODELS, TASKS, settings=here),
         "report": lambda: embark.report(tasks=TASKS, settings=here),
         "card": lambda: embark.card("test/one", tasks=TASKS, settings=here),
         "recommendation": lambda: embark.recommend("eng", tasks=TASKS, include="own", settings=here),

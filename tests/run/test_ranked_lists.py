@@ -70,7 +70,7 @@ def test_only_tasks_with_a_corpus_are_ranked(tmp_path: Path, pocket_home: Path) 
     with pytest.raises(EmbarkError, match="Only retrieval tasks rank a corpus; PocketFlagZeroShot"):
         list(rank("embark/random", "PocketFlagZeroShot"))
     words = ["export", "ranked", "-o", str(tmp_path), "-m", "embark/random", "-t", TASK]
-    wrong = CliRunner().invoke(app, [*words, "--format", "trek"])
+    wrong = CliRunner().invoke(app, [*words, "--layout", "trek"])
     assert "Did you mean trec" in str(wrong.exception)
     made = CliRunner().invoke(app, [*words, "--depth", "3"])
     assert made.stdout.strip() == str(tmp_path / "embark__random" / f"{TASK}.jsonl")

@@ -106,7 +106,7 @@ def study_of(name: str, settings: Settings) -> Analysis:
     arguments = dict(SCORES[name][0])
     if "table" in arguments:
         arguments["table"] = settings.home / arguments["table"]
-    own = {} if STUDIES[name].needs == "outcomes" else {"own": True}
+    own = {} if STUDIES[name].needs == "outcomes" else {"include": "own"}
     return function(tasks=BENCHMARK, settings=settings, **own, **arguments)
 
 
