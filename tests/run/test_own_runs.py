@@ -239,7 +239,7 @@ def test_the_mean_of_small_samples_is_as_uncertain_as_they_are(tmp_path: Path, p
 def test_a_sample_has_at_least_one_item(tiny: embark.Encoder, pictures: Pictures) -> None:
     with pytest.raises(embark.EmbarkError, match="A sample has at least 1 item, and whole ones, not 0"):
         evaluate(tiny, two_tasks(pictures()), limit=0)
-    with pytest.raises(embark.EmbarkError, match="must be a whole number, not 2.5"):
+    with pytest.raises(embark.EmbarkError, match=r"must be a whole number, not 2\.5"):
         evaluate(tiny, "PocketNameSTS", limit=2.5)  # type: ignore[arg-type]
 
 
