@@ -1,7 +1,7 @@
 """Draw every figure of docs/gallery.md: python examples/gallery.py [FOLDER]
 
-Scores are the published ones; vectors are those of three small models that ship with embark; a field of 59 models
-with known effects stands in for UniBench, whose scores by model were never printed. Whatever else is made up says so.
+Scores are published ones; vectors are those of three small models that ship with embark. UniBench's scores by model
+were never published, so its figures show synthetic scores of 59 models with known effects. Captions say so.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import embark
 from embark import analyze
 from embark.boards.matrix import Matrix
 from embark.models.recorded import input_of
-from embark.results.drawing import Drawn
 from embark.run.workbench import Workbench
 from embark.settings import Settings, load_settings
-from embark.studies.extremes import group_extremes
-from embark.studies.gains import relative_gains
-from embark.studies.medians import field_medians
 from embark.studies.scaling import fit_scaling
+from embark.studies.unibench.extremes import group_extremes
+from embark.studies.unibench.gains import relative_gains
+from embark.studies.unibench.medians import field_medians
+from embark.tables.drawing import Drawn
 from embark.tasks import TASKS, get_benchmark
 from embark.types import Array, Classes, Content, Item, ModelCard, Rendered
 
@@ -43,15 +43,15 @@ STAGES = {
 THREE = ["PocketNameToImage", "PocketNameSTS", "PocketGroupZeroShot"]
 HEAD = """# Gallery
 
-Every figure that a command draws, with its command and the words that go below it in a paper (`analysis.caption`; they
-are also in the file, as its description). This page and its drawings are made by `python examples/gallery.py`, from
-published scores, from a run of three small models on Pocket tasks, and from a made-up field of 59 models on UniBench's
-benchmarks (medians, gains, extremes, scaling with the architecture held fixed), whose scores by model were never
-printed. What is made up says so.
+This page shows every figure with its command and its caption (`analysis.caption`, which is also the description in the
+file). `python examples/gallery.py` draws the figures and writes this page. The data are published scores, a run of
+three small models on Pocket tasks, and synthetic scores of 59 models on UniBench's benchmarks (medians, gains,
+extremes, scaling with the architecture held fixed), because UniBench's scores by model were never published. Captions
+of figures with synthetic data begin with a warning.
 
-One style for all: no type below 6.5 points at the width that a figure is drawn in, which is that of a page (7 inches)
-or less; the colors of Okabe and Ito first, then others with other markers; text stays text, and lines stay vectors in
-`.svg` and `.pdf`; `.png` has 300 dpi."""
+All figures have one style: a width of at most one page (7 inches) and no text below 6.5 points at that width; the color
+palette of Okabe and Ito, then further colors with other markers; text and vector lines in `.svg` and `.pdf`; 300 dpi in
+`.png`."""
 ARCHITECTURES = {"ViT-B/32": 151, "ViT-B/16": 150, "ViT-L/14": 428, "ViT-H/14": 986, "ConvNeXt": 200}  # million
 
 
@@ -81,14 +81,14 @@ def field(models: int = 59) -> Matrix:
     return Matrix(tuple(own_card.name for own_card in cards), tasks, np.column_stack(columns).clip(0, 1), own_cards=own)
 
 
-MADE_UP = {  # what is said before a caption, by the figure
+MADE_UP = {  # the warning before the caption of a figure
     **dict.fromkeys(
         ("medians", "scaling-held", "gains", "extremes"),
-        "**Made-up scores of 59 models**, with planted effects: no result.",
+        "**Synthetic scores of 59 models** with known effects, not a result.",
     ),
-    "answers": "**Made-up likelihoods**: no result.",
+    "answers": "**Synthetic likelihoods**, not a result.",
 }
-OBEDIENT = "**A made-up model**, the pocket model taught to obey half-heartedly: no result."
+OBEDIENT = "**A synthetic model** (the pocket model, changed so that instructions have a partial effect), not a result."
 Figures = dict[str, tuple[str, Callable[[], Drawn]]]
 
 

@@ -133,7 +133,7 @@ def on_a_terminal(columns: int, *words: str | Path) -> list[str]:
 @pytest.mark.parametrize(
     ("columns", "head"),
     [
-        (40, ["chance", "random"]),
+        (40, ["task", "random"]),
         *slow((50, ["task", "random"]), (120, ["task", "metric", "chance", "random"])),
     ],
 )

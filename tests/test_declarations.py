@@ -53,7 +53,7 @@ def test_parameters_of_evaluators_are_shown_from_the_registry() -> None:
     assert all(re.search(f"^{kind} ", printed("show", "--evaluator"), re.M) for kind in EVALUATORS)
     assert printed("show", "--evaluator", "sts").startswith("sts: Semantic textual similarity")
     notes = embark.reference("evaluator", "sts").notes
-    assert "The truth is Gold. The score by chance is 0." in notes[0]
+    assert "The truth is Gold. The chance level is 0." in notes[0]
     assert "is ndcg_at_10, and k is any whole number from 1." in embark.reference("evaluator", "retrieval").notes[0]
 
 

@@ -30,7 +30,10 @@ from local_server import LocalServer, QuietHandler
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted(DOCS.glob("*.md"))]
+PAGES = [
+    *(ROOT / f"{name}.md" for name in ("README", "AGENTS", "CONTRIBUTING", "SECURITY")),
+    *sorted(DOCS.glob("*.md")),
+]
 CODE = re.compile(r"^ *```(\w*)\n(.*?)^ *```[ ]*$", re.M | re.S)
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?\)")
 

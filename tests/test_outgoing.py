@@ -27,7 +27,7 @@ STAYS = {  # modules whose files stay on this machine
     "processes.py": "pipes",
     "results/__init__.py": "the results folder",
     "results/schema.py": "outcomes in memory",
-    "results/drawing.py": "drawings in memory",
+    "tables/drawing.py": "drawings in memory",
     "results/task_rows.py": "rows of own tasks, in the home",
     "run/build_omni.py": "a data set of one's own",
     "run/crash_log.py": "logs, in the home",
@@ -38,7 +38,7 @@ STAYS = {  # modules whose files stay on this machine
     "store/disk.py": "vectors",
     "store/index.py": "vectors",
     "store/segments.py": "vectors",
-    "studies/kept_reports.py": "the results folder",
+    "reports/kept.py": "the results folder",
     "studies/loggers.py": "a log of training, which its user names",
 }
 WRITERS = {"atomically", "write_text", "write_bytes", "savefig", "ParquetWriter", "write_table", "write_feather",
@@ -77,8 +77,8 @@ def test_every_module_that_writes_files_is_known() -> None:
 
 def test_what_leaves_goes_through_the_gate() -> None:
     """The modules of outputs import the gate's writers."""
-    outputs = ("results/drawing", "results/exchange", "boards/card_section", "boards/push", "run/ranked_lists",
+    outputs = ("tables/drawing", "results/exchange", "boards/card_section", "boards/push", "run/ranked_lists",
                "run/recording_inputs", "run/vector_files", "site/scripts", "site/bundle", "site/thumbnails",
-               "studies/report", "studies/diagnosis", "studies/monitor")  # fmt: skip
+               "reports/report", "studies/diagnosis", "studies/monitor")  # fmt: skip
     for name in outputs:
         assert "from embark.outgoing import" in (ROOT / f"{name}.py").read_text(encoding="utf-8"), name

@@ -284,7 +284,7 @@ def test_as_names_a_model_and_leaves_its_vectors(here: Path) -> None:
     with pytest.raises(EmbarkError, match=r"A model of embark.toml is named theirs, too"):
         embark.evaluate(own_model(), ["PocketNameSTS"], name="theirs", show_progress=False)
     for names in ("embark/pocket", ["a", "b"], ""):
-        with pytest.raises(EmbarkError, match=r"A built-in model is named|Give each of the 1 models one name"):
+        with pytest.raises(EmbarkError, match=r"A built-in model is named|Give each of the 1 models a different name"):
             embark.evaluate(own_model(), ["PocketNameSTS"], name=names, show_progress=False)
 
 
@@ -309,7 +309,7 @@ def test_checkpoints_in_folders_of_one_name(bert: Path, monkeypatch: pytest.Monk
     assert embark.show("last")["license"] == "mit"
     assert embark.compare("last", "100/model").a == "last"
     Path("200", "model", "step").write_text("201")
-    with pytest.raises(EmbarkError, match=r"mine/200 has results, but cannot be loaded by its name: .* is not what it"):
+    with pytest.raises(EmbarkError, match=r"mine/200 has results, .* by its name: the files of .* have changed"):
         embark.analyze.geometry("mine/200", "PocketNameSTS")
     with pytest.raises(EmbarkError, match=r"no results of last \(local-.*run it first"):
         embark.compare("last", "mine/100")

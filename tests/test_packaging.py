@@ -55,6 +55,15 @@ def test_the_version_is_written_once_and_the_citation_has_it() -> None:
     assert f"\n## {embark.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
+def test_hooks_of_pre_commit_run_what_make_runs() -> None:
+    """Each hook is a program of .venv that the Makefile calls; no other repository is fetched."""
+    [repository] = load(".pre-commit-config.yaml")["repos"]
+    assert repository["repo"] == "local"
+    commands = [hook["entry"].replace(".venv/bin", "$(BIN)").split(" --")[0] for hook in repository["hooks"]]
+    assert commands == ["$(BIN)/ruff check", "$(BIN)/ruff format", "$(BIN)/mypy"]
+    assert [command for command in commands if f"\t{command}" not in MAKEFILE] == []
+
+
 # Commands and advice that mean `embark` of the public index.
 INSTALLS = r"(?:pip3?|pipx|conda) (?:install|download|wheel|run)|uvx|(?:uv|poetry|pdm) (?:add|tool install)"
 STRANGERS = re.compile(

@@ -330,7 +330,7 @@ def test_a_loader_of_a_plug_in_recognizes_folders(tmp_path: Path) -> None:
         f"embark.get_model({str(tmp_path / 'letters')!r})\n",
     )
     assert done.stdout == "bytes local/bytes {'loader': 4} 256\ntext\n", done.stderr
-    assert "model type 'letters', which no loader claims" in done.stderr
+    assert "model type 'letters', which no loader recognizes" in done.stderr
 
 
 def test_a_card_without_a_loader_is_an_error(tmp_path: Path) -> None:
@@ -361,7 +361,7 @@ def test_nothing_is_looked_for_at_import(tmp_path: Path) -> None:
     assert done.stdout.strip() == "False"
 
 
-ALIKE = re.findall(r"^An evaluator is a value.*?```py\n(.*?)```", PLUGINS, flags=re.S | re.M)[0]
+ALIKE = re.findall(r"^An evaluator is added with.*?```py\n(.*?)```", PLUGINS, flags=re.S | re.M)[0]
 EVALUATOR = f"""
 {ALIKE}
 

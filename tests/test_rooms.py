@@ -16,7 +16,8 @@ FLOW = (
     "types", "field_types", "metrics", "escape", "atomic", "paths", "file_hashes", "settings", "redaction", "outgoing",
     "catalogue", "seams", "threads", "halving", "interrupts", "allocation", "processes", "http", "plugins",
     "registries", "tasks", "hub", "items", "readers", "own", "models", "store", "evaluators", "protocol", "planning",
-    "engine", "results", "published", "stats", "boards", "run", "studies", "declarations", "site", "cli", "__init__",
+    "engine", "tables", "documents", "results", "published", "stats", "boards", "run", "studies", "reports",
+    "declarations", "site", "cli", "__init__",
 )  # fmt: skip
 APART = (
     {"tasks", "models"}, {"evaluators", "models"}, {"evaluators", "store"}, {"boards", "engine"}, {"boards", "store"},

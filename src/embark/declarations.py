@@ -10,16 +10,17 @@ from typing import Any, Literal, TypeAlias
 from embark.catalogue import check_name, group_values
 from embark.readers import READERS, _table
 from embark.registries import EVALUATORS
-from embark.results.table import Noted, Row, Table
 from embark.seams import AT_K, Evaluator, Reader
+from embark.tables import Noted, Row, Table
 from embark.types import Option
 
 PAGE = """\
 # Readers and evaluators
 
-What a row of a task may state, by its `reader` (what the tables look like) and its `evaluator` (what is measured). The
-page is made of what the code declares (`make docs`); `embark show --reader paired` and `embark show --evaluator pairs`
-print the same, and so does `embark.reference("reader", "paired")`. [data.md](data.md) has an example of each.
+The fields of a task's row depend on its `reader` (the format of the tables) and its `evaluator` (what is measured).
+This page is generated from the declarations in the code (`make docs`). `embark show --reader paired`,
+`embark show --evaluator pairs` and `embark.reference("reader", "paired")` print the same. [data.md](data.md) has an
+example of each.
 """
 OPTION_HEADS = ("option", "value", "meaning")
 Kind: TypeAlias = Literal["reader", "evaluator", "loader", "rule", "study"]
@@ -136,7 +137,7 @@ def page() -> str:
             PAGE,
             "## Readers\n",
             _markdown(("reader", "evaluators", "what its rows are"), summaries),
-            "Every reader of tables has these options; each has its own besides them.\n",
+            "All readers of tables have these options; most also have options of their own.\n",
             _markdown(OPTION_HEADS, _options(_table.OPTIONS)),
             *(line for reader in own for line in _reader_section(reader)),
             "## Evaluators\n",
@@ -169,8 +170,8 @@ def _evaluator_facts(evaluator: Evaluator) -> tuple[str, ...]:
     kinds = " or ".join(kind.__name__ for kind in evaluator.truth)
     chance = "depends on the data" if evaluator.chance is None else f"is {evaluator.chance:g}"
     return (
-        f"The metric of a row that names none is {evaluator.main}{', and k is any whole number from 1' * any_cutoff}.",
-        f"The truth is {kinds}. The score by chance {chance}.",
+        f"The default metric is {evaluator.main}{', and k is any whole number from 1' * any_cutoff}.",
+        f"The truth is {kinds}. The chance level {chance}.",
     )
 
 

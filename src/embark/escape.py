@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html as entities
 import re
+import textwrap
 
 # Characters that move the cursor, color the screen, end the line or turn the direction of writing.
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -22,6 +23,13 @@ LATEX = str.maketrans(
 def terminal(text: str) -> str:
     r"""One line in which control characters are spelled out: \n, \x1b, \u202e."""
     return CONTROLS.sub(lambda sign: repr(sign[0])[1:-1], text)
+
+
+def folded(text: str, room: int) -> list[str]:
+    """A text as lines of at most `room` characters for a terminal; words and names stay whole."""
+    return textwrap.wrap(
+        terminal(text), room, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    ) or [""]
 
 
 def csv(text: str) -> str:

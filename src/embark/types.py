@@ -39,7 +39,7 @@ class Media:
     """An encoded image, sound or video: one file, or a video's frames in order. Bytes are read when needed."""
 
     kind: Modality
-    chunks: tuple[Bytes, ...]
+    chunks: tuple[Bytes, ...] = field(repr=False)
 
     def read(self) -> tuple[bytes, ...]:
         """The encoded bytes of each chunk."""
@@ -304,22 +304,26 @@ class Task:
     modalities: tuple[Modality, ...]
     columns: Mapping[str, str] = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)  # to the evaluator
-    options: Mapping[str, Any] = field(default_factory=dict)  # to the reader
-    subsets: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"default": ("eng",)})  # → languages
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)  # to the reader
+    # The languages of each subset.
+    subsets: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"default": ("eng",)}, repr=False)
     instructions: Mapping[str, str] = field(default_factory=dict)  # by role; "query:SUBSET": of one subset
-    labels: tuple[str, ...] = ()
-    templates: tuple[str, ...] = ()
+    labels: tuple[str, ...] = field(default=(), repr=False)
+    templates: tuple[str, ...] = field(default=(), repr=False)
     mixed: bool = False  # some items hold more than one modality
     unreadable: Literal["error", "skip"] = "error"
     upright: bool = False  # pictures are turned as their EXIF orientation says
     tags: Mapping[str, str] = field(default_factory=dict)  # capability, domain…
     chance: float | None = None
-    rows: Mapping[str, int] = field(default_factory=dict)  # expected by "config/split" (or "split")
-    pools: tuple[Pool, ...] = ()  # the items that it embeds, as far as they are known without the data
+    rows: Mapping[str, int] = field(default_factory=dict, repr=False)  # expected by "config/split" (or "split")
+    pools: tuple[Pool, ...] = field(
+        default=(), repr=False
+    )  # the items that it embeds, as far as they are known without the data
     style: Style | None = None  # how the paper showed items to models; None: each model as its card says
     limit: int | None = None  # queries, test items or pairs that are drawn from each split and subset; None: all count
     protocol: str = "paper"
-    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # other protocols: the fields that differ
+    # Other protocols: the fields that differ.
+    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     notes: tuple[str, ...] = ()
 
     @property
@@ -366,7 +370,7 @@ class Benchmark:
 
     name: str
     family: str
-    tasks: tuple[str, ...]
+    tasks: tuple[str, ...] = field(repr=False)
     rule: str = "mean-of-categories"
     description: str = ""
 

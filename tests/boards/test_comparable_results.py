@@ -41,7 +41,7 @@ def test_published_results_of_a_benchmark_of_tasks_and_of_everything() -> None:
 
 def test_unlike_published_scores_are_named_in_the_notes() -> None:
     [note] = load_results("MMEB-V3", include="published").notes
-    assert note.startswith("left out, because the paper had other data or another measure (embark published errata): ")
+    assert note.startswith("left out, because the paper had other data or another measure: ")
     assert "MMEB/ViDoSeek-page of 5 models" in note
 
 
@@ -55,7 +55,7 @@ def test_published_scores_of_other_data_stand_alone_and_not_beside_own_ones(tiny
     Results(load_settings().results).write(imported, None)
     beside = load_results(tasks=sop)
     assert sources(beside) == [(sop, "mteb")]
-    assert beside.notes[0].endswith(f"{sop} of {len(alone.results)} models")
+    assert beside.notes[0].endswith(f": {sop} of {len(alone.results)} models (embark published errata)")
 
 
 def test_own_and_imported_results_stand_beside_each_other(tiny: embark.Encoder) -> None:

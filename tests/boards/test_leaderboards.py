@@ -228,7 +228,7 @@ def test_yours_stand_beside_the_published(tiny: embark.Encoder, pocket_home: obj
     for meta in embark.load_settings().results.glob("test__tiny/*/model_meta.json"):
         meta.unlink()
     without = leaderboard("Pocket(lite)", modalities="image")
-    assert without.notes == ("left out, because no card tells what they are: test/tiny",)
+    assert without.notes == ("left out, because they have no card: test/tiny",)
     with pytest.raises(EmbarkError, match=r"There are no results for Pocket\(lite\)"):
         leaderboard("Pocket(lite)", include="published")
     assert "There are no results for Pocket(lite)" in str(

@@ -108,7 +108,7 @@ def test_loaded_rows_stand_apart_and_a_note_names_yours(tmp_path: Path) -> None:
     assert (loaded.rule, loaded.names) == (ASKED.rule, ASKED.tasks)
     assert cell(loaded, CLIP, task) == 0.99
     assert cell(loaded, f"{CLIP} (mteb)", task) == 0.01
-    assert f"yours count where there are published scores, too: {CLIP}" in loaded.notes
+    assert f"your own scores are used instead of the published ones: {CLIP}" in loaded.notes
     own = load_matrix(ASKED.name, include="own", settings=settings)
     assert (own.models, own.names, own.notes) == ((CLIP, f"{CLIP} (mteb)"), (task.name,), ())
     models = recommend(task.category, ASKED.name, modalities="text", settings=settings).models

@@ -13,7 +13,7 @@ from embark.boards.leaderboards import leaderboard
 from embark.boards.published_views import published_view, titles, views
 from embark.boards.rules import RULES, summarize
 from embark.cli import app
-from embark.results.table import Score
+from embark.tables import Score
 from embark.tasks import TASKS, get_benchmark
 from embark.types import EmbarkError
 

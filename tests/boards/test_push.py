@@ -128,7 +128,7 @@ def test_results_go_up_in_one_commit(hub: UploadHub) -> None:
 def test_samples_stay_here(tmp_path: Path, pocket_vectors: Path) -> None:
     settings = embark.load_settings(shutil.copytree(pocket_vectors, tmp_path / "home"), tmp_path / "results")
     embark.evaluate("embark/random", "PocketClockReading", limit=5, settings=settings, show_progress=False)
-    with pytest.raises(EmbarkError, match=r"no results to upload.*samples \(--limit\) stay"):
+    with pytest.raises(EmbarkError, match=r"no results to upload.*samples \(--limit\) are not"):
         embark.push("embark/random", "me/scores", settings=settings)
     embark.evaluate("embark/random", "PocketClockReading", settings=settings, show_progress=False)
     shown = embark.push("embark/random", "me/scores", "PocketClockReading", settings=settings)
@@ -137,7 +137,9 @@ def test_samples_stay_here(tmp_path: Path, pocket_vectors: Path) -> None:
 
 
 def test_a_missing_repository_is_made_when_told_so(hub: UploadHub) -> None:
-    with pytest.raises(EmbarkError, match=r"sees no model me/new at .*check the name, or create it \(--create\)"):
+    with pytest.raises(
+        EmbarkError, match=r"has no access to model me/new at .*check the name, or create it \(--create\)"
+    ):
         embark.push("embark/random", "me/new", "PocketClockReading", repo_type="model", upload=True)
     pushed = embark.push("embark/random", "me/new", "PocketClockReading", repo_type="model", create=True, upload=True)
     assert pushed.commit.startswith(f"{hub.endpoint}/models/me/new/commit/")
@@ -174,7 +176,7 @@ def test_own_data_goes_only_by_name(hub: UploadHub, pictures: Callable[..., Path
     shown = embark.push("test/tiny", "me/scores")
     assert [name for name in shown.files if "Private" in name] == []
     [note] = shown.notes
-    assert note.startswith("left out, because they tell names of your own data: Private")
+    assert note.startswith("left out, because they contain names of your own data: Private")
     folder = str(Path.cwd() / "checkpoints" / "tiny")
     tiny.card = embark.ModelCard(**{**vars(tiny.card), "name": "test/local", "source": folder})
     embark.evaluate(tiny, "PocketClockReading", show_progress=False)
@@ -282,7 +284,7 @@ def test_outcomes_whose_hash_is_not_recorded_stay(hub: UploadHub) -> None:
     path.write_bytes(result_bytes(content))
     shown = embark.push("embark/random", "me/scores", TASK, outcomes=True)
     assert not [name for name in shown.files if name.endswith(".parquet")]
-    assert shown.notes == (f"outcomes are left out, whose hash no result recorded: {TASK} (run the tasks again)",)
+    assert shown.notes == (f"outcomes without a recorded hash are left out: {TASK} (run the tasks again)",)
 
 
 def test_what_was_shown_is_what_is_sent(hub: UploadHub) -> None:

@@ -220,7 +220,7 @@ class Filled(Tiny):
         (AskedTimes, "instructions", "with an instruction: tiny/text returned NaN or infinite vectors"),
         (BatchLengths, "text: batch", "depends on its batch of 8"),
         (RandomLengths, "text: deterministic", "sampling is on"),
-        (ReversedLater, "text: order", "rows of a batch of 16 come back in another order"),
+        (ReversedLater, "text: order", "rows of a batch of 16 are returned in another order"),
         (FailsLater, "text: embeds", "eight at most"),
         (TooLarge, "text: finite", "beyond the range of float16 (store them as float32) for 'a red circle"),
     ],

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from embark import escape
 from embark.cli import main
 from embark.cli.output import print_json, say
+from embark.documents import Bullets, Commands, Definitions, Document, NamedTable, Paragraph, Section
 from embark.engine.progress import progress
-from embark.results.table import NUMBERS, Exact, Row, Score, Table
-from embark.studies.document import Bullets, Commands, Definitions, Document, NamedTable, Paragraph, Section
 from embark.studies.groups import GroupScores, Profile
+from embark.tables import NUMBERS, Exact, Row, Score, Table
 
 HOSTILE = (
     "=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", " =1", "＝1", "<script>alert(1)</script>",

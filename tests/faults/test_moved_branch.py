@@ -82,11 +82,11 @@ def test_scores_of_two_commits_are_marked_and_not_compared(
     board = embark.leaderboard(tasks=TASK, include="own")
     loaded = embark.load_results(tasks=TASK, include="own")
     for table in (board.table(), board.tasks_table(), loaded.table()):
-        assert f"(a) {mark}" in table.notes
+        assert f"(a) {mark}" in table.note_lines()
         assert "(a)" in str(table)
     assert loaded.to_frame().set_index("model")["warnings"].to_dict() == {"test/tiny": mark, "test/other": ""}
     with pytest.raises(EmbarkError, match=f"of different commits of the data .{first[:12]} and"):
         embark.compare("test/tiny", "test/other")
     run(tiny)
-    assert mark not in embark.leaderboard(tasks=TASK, include="own").table().notes
+    assert mark not in embark.leaderboard(tasks=TASK, include="own").table().note_lines()
     assert len(embark.compare("test/tiny", "test/other").pairs) == 1

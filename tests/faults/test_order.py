@@ -58,8 +58,8 @@ def test_a_shuffled_order_stops_the_model(tiny: embark.Encoder, pictures: Pictur
     assert {result.model for result in run.results} == {"test/sound"}
     [why] = {skip.why for skip in run.skipped}
     assert why == (
-        "test/tiny is not evaluated: rows of a batch come back in another order than the items: each would get "
-        "another's vector. Examine it: embark doctor test/tiny"
+        "test/tiny is not evaluated: a batch returns rows in another order than its items, so items would "
+        "get each other's vectors. Examine it: embark doctor test/tiny"
     )
 
 

@@ -187,7 +187,7 @@ def test_a_tasks_file_does_not_allow_itself_anything(pictures: Pictures, tmp_pat
     pictures()
     text = TASKS % "Pages" + "options = { allow_outside = true }\n"
     (tmp_path / "tasks.toml").write_text(text)
-    with pytest.raises(EmbarkError, match=r"options\.allow_outside.*the user's to say"):
+    with pytest.raises(EmbarkError, match=r"options\.allow_outside.*can only be allowed by the user"):
         embark.load_tasks(tmp_path / "tasks.toml")
 
 

@@ -188,7 +188,7 @@ def test_a_key_that_is_missing_or_wrong_is_told_by_its_name(
         model(name).embed(texts(model(name), ["a"]))
     monkeypatch.delenv(variable)
     monkeypatch.delenv(f"{PROVIDERS[name].variable}_BASE_URL")
-    with pytest.raises(EmbarkError, match=f"with your key: set {variable}"):
+    with pytest.raises(EmbarkError, match=f"needs your key: set {variable}"):
         model(name).embed(texts(model(name), ["a"]))
 
 
@@ -205,7 +205,7 @@ def test_the_key_goes_to_the_provider_and_nowhere_else(server: FakeProvider) -> 
 
 def test_offline_means_no_request(server: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EMBARK_OFFLINE", "1")
-    with pytest.raises(EmbarkError, match="'offline' forbids that"):
+    with pytest.raises(EmbarkError, match="the setting 'offline' forbids"):
         model("openai").embed(texts(model("openai"), ["a"]))
     assert server.requests == []
 

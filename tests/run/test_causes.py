@@ -14,13 +14,13 @@ import pytest
 import embark
 from embark.models.encoder import Encoder
 from embark.results import Record, TaskResult
-from embark.results.table import Score
 from embark.run import causes
 from embark.run.causes import Case
 from embark.run.verdicts import Comparable, TaskCheck
 from embark.run.verification import Verification
 from embark.settings import Settings, load_settings
 from embark.stats.reproduction import Tolerance
+from embark.tables import Score
 from embark.tasks import TASKS
 from embark.types import Array, ModelCard
 from numbers_model import NumbersModel, number_task, seeded
@@ -117,7 +117,7 @@ def test_normalization_of_vectors_that_a_probe_learns_from(tmp_path: Path) -> No
     mine = load_settings(tmp_path / "home", tmp_path / "mine")
     check = embark.verify(LongNumbers("raw"), tasks=tasks, against=theirs.results, settings=mine, show_progress=False)
     assert [task.row.name for task in check.of_verdict("differs")] == [f"Probe{number}" for number in range(3)]
-    assert {cause.name for cause in check.causes} == {"normalization of the vectors that are learnt from"}
+    assert {cause.name for cause in check.causes} == {"normalization of the training vectors"}
     assert "so scored, 3 of 3 tried come out as published" in check.causes[0].evidence
 
 
@@ -225,7 +225,7 @@ def test_differences_on_probes_point_at_normalization() -> None:
     others = ["Winoground", "SugarCrepe", "CIRRIT2IRetrieval", "STS13VisualSTS", "Fashion200kI2TRetrieval"]
     cases = [*(case(task, True) for task in probes), *(case(task, False) for task in others)]
     [cause] = causes.concentrated(cases)
-    assert cause.name == "normalization of the vectors that are learnt from"
+    assert cause.name == "normalization of the training vectors"
     assert cause.tasks == tuple(probes)
 
 

@@ -196,7 +196,7 @@ def test_a_hub_that_cannot_be_asked_says_nothing_about_rows() -> None:
     """An error, and no table in which all rows differ."""
     with pytest.raises(EmbarkError, match=r"http://127\.0\.0\.1:9 cannot be reached"):
         check("CIFAR10", settings=load_settings(endpoint="http://127.0.0.1:9"), show_progress=False)
-    with pytest.raises(EmbarkError, match="A check asks the hub, and this is offline"):
+    with pytest.raises(EmbarkError, match="A check needs the hub, but embark is offline"):
         check("CIFAR10", settings=load_settings(offline=True), show_progress=False)
 
 

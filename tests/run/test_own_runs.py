@@ -16,8 +16,8 @@ from PIL import Image
 
 import embark
 from conftest import POCKET_TASKS
-from embark.results.table import Score
 from embark.run import NothingScored, evaluate
+from embark.tables import Score
 from embark.tasks import TASKS
 from folders import two_tasks
 
@@ -209,7 +209,7 @@ def test_a_limit_beyond_the_data_is_no_sample(tiny: embark.Encoder, pictures: Pi
 
 
 def test_what_a_small_sample_cannot_tell_a_larger_may(tiny: embark.Encoder, elsewhere: Path) -> None:
-    with pytest.raises(NothingScored, match=r"needs at least 2 pairs; there are 1\. Of a larger sample"):
+    with pytest.raises(NothingScored, match=r"needs at least 2 pairs; there are 1\. A larger sample"):
         evaluate(tiny, "PocketNameSTS", limit=1, show_progress=False)
 
 

@@ -205,9 +205,7 @@ def test_prompts_are_sent_as_given_and_results_carry_their_hash(
 def test_prompts_that_cannot_be_sent_are_errors(tmp_path: Path) -> None:
     with pytest.raises(EmbarkError, match="no stage with a prompt named 'captoin'"):
         Stages(caption="a/b", prompts={"captoin": "Describe it."})
-    with pytest.raises(
-        EmbarkError, match=r"a prompt for 'rewrite', but no model that it is for: name one \(--rewrite\)"
-    ):
+    with pytest.raises(EmbarkError, match=r"a prompt for 'rewrite' but no model: name one \(--rewrite\)"):
         Stages(caption="a/b", prompts={"rewrite": "Write it anew."})
     with pytest.raises(EmbarkError, match="cannot be read from"):
         Stages(caption="a/b", prompts={"caption": tmp_path / "none.txt"}).own_prompts()
@@ -237,7 +235,7 @@ def test_captions_of_ark_stand_beside_the_published_ones(tiny: embark.Encoder, p
     assert {entry.protocol for entry in printed} == {"captions"}
     board = rank_models([row], [*printed, *current])
     assert {"BAAI/bge-m3", f"{tiny.card.name} + test/captioner"} <= {entry.model.model for entry in board.entries}
-    assert any("not the published one" in note for note in board.tasks_table().notes)
+    assert any("not the published one" in note for note in board.tasks_table().note_lines())
 
 
 def test_a_reranker_scores_pairs_of_images_and_texts(blind: embark.Encoder) -> None:
@@ -277,7 +275,7 @@ def test_what_does_not_decode_follows_the_rows_policy(
     folder = pictures()
     (folder / "blue.png").write_bytes((folder / "blue.png").read_bytes()[:40])
     task = two_tasks(folder)[0]
-    with pytest.raises(EmbarkError, match="1 items cannot be put into words"):
+    with pytest.raises(EmbarkError, match="1 items cannot be captioned"):
         evaluate(reader_of_colours, task, stages=Stages(caption=captioner))
     lenient = replace(task, unreadable="skip")
     [result] = evaluate(reader_of_colours, lenient, stages=Stages(caption=captioner)).results

@@ -16,11 +16,11 @@ from urllib.parse import urlencode
 import pytest
 
 import embark
-from embark.results.table import in_points, signed_points
 from embark.run.run_state import state_file
 from embark.settings import load_settings
 from embark.site.board_data import board_data
 from embark.site.scripts import slug, write_script
+from embark.tables import in_points, signed_points
 from site_boards import of_board, tied_board
 
 pytestmark = pytest.mark.slow

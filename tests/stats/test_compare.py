@@ -415,7 +415,7 @@ def test_revisions_are_told_apart(shelf: Shelf) -> None:
     result = shelf.put("test/a", coins(0), task=TASKS["PocketClockReading"])
     shelf.results.write(dataclasses.replace(result, revision="2"), None)
     settings = load_settings(results=shelf.results.root)
-    with pytest.raises(EmbarkError, match="test/a has several revisions; say test/a@1 or test/a@2"):
+    with pytest.raises(EmbarkError, match="test/a has several revisions; name test/a@1 or test/a@2"):
         compare("test/a", "test/a", settings=settings)
 
 

@@ -71,7 +71,7 @@ def test_the_first_sentence_says_what_the_gate_says() -> None:
         "Over 2 tasks, new is worse than old in the mean (-10.0 points [-19.0, -1.0]), though on no task alone."
     )
     level = replace(worse, total=replace(worse.total, p=0.5))
-    assert level.sentence() == "On 2 tasks, no difference between new and old is more than chance would make."
+    assert level.sentence() == "On 2 tasks, no difference between new and old is significant."
 
 
 def test_compare_is_a_gate(two_models: None, tmp_path: Path) -> None:

@@ -18,11 +18,11 @@ from scipy.stats import t as student
 from embark.boards.aggregate import standings
 from embark.boards.leaderboards import rank_models, shared
 from embark.results import Record, TaskResult
-from embark.results.table import Table
 from embark.stats import ranking
 from embark.stats.intervals import mean_interval
 from embark.stats.outcomes import Readings
 from embark.stats.ranking import ItemSpread, Place, over_items, over_kinds, places, points
+from embark.tables import Table
 from embark.types import Source, Task
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -237,13 +237,15 @@ def test_means_over_the_same_tasks_are_ranked_and_others_shown_without_rank() ->
     none = board(TASKS, rows(("a", 0.5, 8, "published"), ("b", 0.8, 8, "embark")))
     assert [row.cells[0] for row in none.rows] == ["–", "–"]
     assert "#: no model has scores on 90 % of the tasks, so none is ranked" in none.notes
-    assert made.notes[0] == "(a) over those tasks that have a score, not over all"
-    assert made.notes[1] == "12 tasks by the rule mean-of-categories, protocol paper"
-    assert made.notes[2] == (
+    assert made.note_lines()[0] == "(a) mean over the tasks with a score, not over all tasks"
+    assert made.notes[0] == "12 tasks by the rule mean-of-categories, protocol paper"
+    assert made.notes[1] == (
         "#: the ranked means are over the same 11 tasks of 12; a mean over other tasks is not ranked (–)"
     )
-    assert made.notes[3] == "95 %: of the rank, on 6 other kinds of tasks, the same for all 2 models"
-    assert made.notes[4].startswith("items are not to be had")
+    assert (
+        made.notes[2] == "95 %: interval of the rank of the 2 models if the 6 task types were replaced by similar ones"
+    )
+    assert made.notes[3].startswith("per-item results are missing")
     common = shared(TASKS, standings(TASKS, rows(("a", 0.5, 12, "published"), ("c", 0.9, 3, "embark"))))
     assert [one.name for one in common] == ["T0", "T1", "T2"]
     assert shared(TASKS, standings(TASKS, [result("a", "T0", 1.0), result("b", "T1", 1.0)])) == []
@@ -273,7 +275,7 @@ def test_a_few_tasks_tell_nothing_about_others() -> None:
     few = TASKS[:3]
     made = board(few, [result(model, one.name, 0.1 * at) for at, model in enumerate("ab") for one in few])
     assert [row.cells[:3] for row in made.rows] == [("1", "", ""), ("2", "", "")]
-    assert "fewer than 6 kinds of tasks" in made.notes[-1]
+    assert "fewer than 6 task types" in made.notes[-1]
 
 
 def test_an_empty_leaderboard_is_a_table() -> None:
@@ -304,8 +306,8 @@ def test_items_are_resampled_where_their_outcomes_are_here(tmp_path: Path) -> No
         ("2", "2", "B", "fair"),
         ("3", "3", "C", "poor"),
     ]
-    assert "on other items of the same tasks" in made.notes[1]
+    assert "if the items were replaced" in made.notes[1]
     mixed = [*found, *(result("paper", one.name, 0.5, "published") for one in few)]
-    assert "fewer than 6 kinds of tasks" in board(few, mixed).notes[-1]
+    assert "fewer than 6 task types" in board(few, mixed).notes[-1]
     Path(str(found[0].path)).with_suffix(".parquet").unlink()
     assert over_items([Readings({"T0": found[0]})], [{"T0": 1.0}]) is None

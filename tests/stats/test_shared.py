@@ -13,13 +13,13 @@ import embark
 from cases import slow
 from embark.evaluators import evaluate
 from embark.evaluators.chance import chance
-from embark.results.table import Score, shown
 from embark.stats.means import Mean, mean_score, score
 from embark.stats.outcomes import Readings, parts_of
 from embark.stats.paired import difference, sign_flip
 from embark.stats.ranking import over_kinds, places
 from embark.stats.shared import Evidence, ItemNumbers, Observations, Part, interval, partners
 from embark.stats.statistics import pushes
+from embark.tables import Score, shown
 from embark.tasks import TASKS
 from embark.types import Array, Classes, Gold, Groups, Qrels
 

@@ -234,7 +234,7 @@ def test_a_study_notes_what_is_not_stored(tiny: embark.Encoder, pictures: Callab
     row = next(row for row in two_tasks(pictures()) if row.evaluator == "zeroshot")
     embark.evaluate(tiny, [row], show_progress=False)
     assert analyze.prompts(tiny, row).notes == (
-        f"{row.name}: bare class names are not stored; --embed (embed=True in Python) adds them",
+        f"{row.name}: bare class names are not stored (--embed, or embed=True in Python, adds them)",
     )
     assert analyze.prompts(tiny, row, embed=True, show_progress=False).notes == ()
 

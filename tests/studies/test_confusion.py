@@ -9,6 +9,7 @@ import pytest
 
 import embark
 from embark.studies.confusion import Confusion, classified
+from embark.tables.terminal import print_table
 from embark.types import EmbarkError
 
 LABEL = np.array(["cat", "cat", "cat", "dog", "dog", "owl"])
@@ -31,13 +32,16 @@ def test_classes_by_hand(tmp_path: Path) -> None:
     assert cells[["class", "taken for", "items"]].values.tolist()[:2] == [["cat", "cat", 1.0], ["cat", "dog", 2.0]]
 
 
-def test_long_names_stand_over_their_rows_and_not_those_they_are_taken_for() -> None:
+def test_long_names_are_wrapped_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     names = np.array([f"a class with a long name, number {number}" for number in (1, 22)])
     part = classified("m", "T", names, names[::-1][None])
-    table, *more = Confusion((part,)).table().fitted(80)
-    assert max(piece.width() for piece in (table, *more)) <= 80
-    assert table.rows[0].section == f"m · T · {names[0]}"
-    assert (table.columns[0], table.columns[-1]) == ("items", "most often taken for")
+    print_table(Confusion((part,)).table(), 80, limited=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    head, section, *rows = lines[1:-1]  # the head has two lines
+    assert (head.split()[0], section) == ("class", "— m · T")
+    words = [row[: head.index("items") - 2].strip() for row in rows]
+    assert " ".join(filter(None, words)) == f"{names[0]} {names[1]}"
 
 
 def test_runs_of_a_probe_count_with_their_mean() -> None:

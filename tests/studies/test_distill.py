@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from embark.boards.matrix import Matrix
 from embark.boards.rederive import lite_agreement
-from embark.results.table import named
 from embark.studies.distill import LiteSet, choose_lite_set, distill, judge_lite_set, remove_tasks
 from embark.studies.fidelity import fidelity
 from embark.studies.representatives import Representatives, find_representatives
+from embark.tables import named
 from embark.tasks import TASKS, get_benchmark
 from embark.types import EmbarkError
 from field import field, two_stories

@@ -49,7 +49,7 @@ def test_languages_by_hand(tmp_path: Path) -> None:
     assert study.scores["", "deu"]["b"].partial
     assert ("Two", "zho-Hans") in study.scores  # two scripts of one language
     assert [language for task, language in study.scores if task == "One"] == ["eng", "deu"]  # best first
-    assert study.notes == ("left out, languages are not told apart: All (1 model)",)
+    assert study.notes == ("left out, one score for several languages: All (1 model)",)
     assert "compare languages within a task" in str(study)
     study.plot(tmp_path / "languages.svg")
     many = by_language(results(*(result(f"m{n}", "One", {("deu",): 0.1, ("eng",): 0.01 * n}) for n in range(9))))

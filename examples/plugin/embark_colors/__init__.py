@@ -14,8 +14,8 @@ from PIL import Image
 from embark import Analysis, Encoder, ModelCard, Table, items, load_results
 from embark.evaluators.similarity import whole
 from embark.plugins import Plugin
-from embark.results.table import Row
 from embark.seams import Evaluator, Files, Loader, Reader, Study
+from embark.tables import Row
 from embark.types import Benchmark, Dataset, EmbarkError, Groups, Option, Scores, Source, Task
 
 # ── the reader: rows of a table of colors become pictures, and the family of each ───────────────────────────────────

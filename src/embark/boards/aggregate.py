@@ -13,11 +13,11 @@ from embark.boards.rules import rule_of, summarize
 from embark.models import MODELS
 from embark.published import ERRATUM, NOTE
 from embark.results import COMMIT, TaskResult
-from embark.results.table import Score
 from embark.seams import Rule
 from embark.stats.means import Mean, ModelKey, by_model, mean_score, score
 from embark.stats.outcomes import Readings
 from embark.stats.shared import ItemNumbers
+from embark.tables import Score
 from embark.types import Task
 
 ZEROS = "with zeros for the {} tasks of a modality that the model does not take"

@@ -14,10 +14,10 @@ from embark.field_types import checked
 from embark.outgoing import write_bytes
 from embark.redaction import redacted, redacted_value, this_machine
 from embark.results import Record, TaskResult
-from embark.results.table import Noted, Table
 from embark.settings import Settings, load_settings
 from embark.stats.intervals import LEVEL
 from embark.stats.means import score_table
+from embark.tables import Noted, Table
 from embark.tasks import TASKS, Tasks
 from embark.types import EmbarkError, Task
 
@@ -161,7 +161,7 @@ def results_of(model: str, results: Sequence[TaskResult], settings: Settings) ->
     if not named:
         raise UnknownName("model in the results folder", model, {result.model for result in results})
     if len(revisions := sorted({result.revision for result in named})) > 1:
-        raise EmbarkError(f"{model} has several revisions; say {' or '.join(f'{model}@{r}' for r in revisions)}.")
+        raise EmbarkError(f"{model} has several revisions; name {' or '.join(f'{model}@{r}' for r in revisions)}.")
     return named
 
 

@@ -16,9 +16,9 @@ from embark.own.names import tasks_here
 from embark.protocol import fingerprint_of
 from embark.results import LONG_COLUMNS, Results, TaskResult, long_table, mark_commits
 from embark.results.mteb_versions import fault_of
-from embark.results.table import Noted, Row, Score, Table, data_frame, footnoted
 from embark.results.task_rows import NO_TASK, PLUG_IN, known_tasks, without_task
 from embark.settings import Settings, load_settings
+from embark.tables import Note, Noted, Row, Score, Table, by_column, footnoted, without_advice
 from embark.tasks import Tasks, choose_tasks, under_protocol
 from embark.types import Task
 
@@ -47,9 +47,9 @@ class ResultSet(Noted):
         ]  # fmt: skip
         return footnoted(Table(COLUMNS, tuple(rows)))
 
-    def to_frame(self) -> Any:
-        """One row per record as a pandas data frame, with fingerprints, counts and warnings."""
-        return data_frame(long_table(self.results), LONG_COLUMNS)
+    def flat(self) -> tuple[list[str], list[list[Any]]]:
+        """One row per record, with fingerprints, counts and warnings."""
+        return by_column(long_table(self.results), LONG_COLUMNS)
 
 
 @checked
@@ -154,14 +154,18 @@ def _notes(
 ) -> tuple[str, ...]:
     """Notes on the results that were left out, each with the reason, and on those of other pixels."""
     models = Counter(result.task for result in unlike)
-    reasons = {
-        "the paper had other data or another measure (embark published errata)": listed(
+    reasons: dict[str, str] = {
+        Note("the paper had other data or another measure", "embark published errata"): listed(
             [f"{task} of {counted(count, 'model')}" for task, count in models.items()]
         ),
         **{why: _names(results) for why, results in left_out.items()},
         "the score is not a number": _names([result for result in current if isnan(result.score)]),
     }
-    absent = [f"left out, because {why}: {names}" for why, names in reasons.items() if names]
+    absent = [
+        Note(f"left out, because {without_advice(why)}: {names}", why.advice if isinstance(why, Note) else "")
+        for why, names in reasons.items()
+        if names
+    ]
     cuda = {result.model for result in current if any(record.loaded.get("pixels") for record in result.records)}
     pixels = f"JPEGs decoded and resized on a GPU, not by Pillow: {listed(sorted(cuda))}"
     return (*absent, *[pixels] * bool(cuda))

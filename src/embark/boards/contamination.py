@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from embark.boards.cards import card_of
 from embark.catalogue import counted, listed
 from embark.results import TaskResult
-from embark.results.table import applicable
+from embark.tables import Note, applicable
 from embark.tasks import BENCHMARKS, TASKS
 from embark.tasks.data_sets import shared
 from embark.types import ModelCard, Task
 
 TRAINED = "the model was trained on "  # how the footnote of a task's score begins
-IN_PART = "in part not zero-shot: the model was trained on data of some tasks (--zero-shot-only leaves them out)"
+IN_PART = Note("in part not zero-shot: the model was trained on data of some tasks", "--zero-shot-only leaves them out")
 
 
 def footnotes(result: TaskResult, task: Task) -> tuple[str, ...]:
@@ -40,7 +40,7 @@ def zero_shot(results: Sequence[TaskResult], tasks: Sequence[Task]) -> tuple[lis
     scores = f"{counted(len(left_out), 'score')} of {counted(len({result.model for result in left_out}), 'model')}"
     notes = {
         f"left out, because the model was trained on the task's data: {scores}": left_out,
-        f"kept, though their training data are not stated: {listed(silent)}": silent,
+        f"included, although their training data is unknown: {listed(silent)}": silent,
     }
     return zero_shot_results, applicable(notes)
 
@@ -48,11 +48,11 @@ def zero_shot(results: Sequence[TaskResult], tasks: Sequence[Task]) -> tuple[lis
 def shares(card: ModelCard) -> Mapping[str, str]:
     """For each benchmark, how many of its tasks are over data that a model was not trained on."""
     if card.trained_on is None:
-        return {"all benchmarks": "not stated which data it was trained on"}
+        return {"all benchmarks": "training data unknown"}
     out = {}
     for benchmark in BENCHMARKS.values():
         seen = [name for task in TASKS.match(benchmark.tasks) for name in shared(card.trained_on, task)[:1]]
         if seen:
             whole = len(benchmark.tasks)
             out[benchmark.name] = f"{whole - len(seen)} of {whole} tasks; trained on {listed([*dict.fromkeys(seen)])}"
-    return out | {"other benchmarks" if out else "all benchmarks": "all tasks, as far as is stated"}
+    return out | {"other benchmarks" if out else "all benchmarks": "all tasks, as far as is known"}

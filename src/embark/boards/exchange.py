@@ -16,9 +16,9 @@ from embark.models import MODELS
 from embark.results import Results, TaskResult
 from embark.results.exchange import is_mmeb, is_unibench, read_mmeb, read_mteb, read_unibench, write_mteb
 from embark.results.mteb_versions import fault_of
-from embark.results.table import Noted, Row, Score, Table
 from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
+from embark.tables import Noted, Row, Score, Table
 from embark.tasks import Tasks, Wanted, choose_tasks, under_protocol
 from embark.types import EmbarkError, Task
 

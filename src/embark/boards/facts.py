@@ -23,10 +23,10 @@ from embark.protocol import fingerprint_of
 from embark.registries import EVALUATORS
 from embark.results import Results, TaskResult
 from embark.results.of_model import results_card
-from embark.results.table import Noted, Row, Score, Table, in_points
 from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
 from embark.stats.means import names, score
+from embark.tables import Noted, Row, Score, Table, in_points
 from embark.tasks import BENCHMARKS, TASKS, known_benchmarks, size
 from embark.tasks.data_sets import data_sets
 from embark.types import Benchmark, EmbarkError, Item, Media, ModelCard, Style, Task, Text, role_of

@@ -20,20 +20,23 @@ from embark.field_types import checked
 from embark.models import MODELS, filter_cards
 from embark.own.names import folder_tasks
 from embark.results import Results, TaskResult
-from embark.results.table import ENOUGH, Noted, Row, Table, applicable, comparable, first, footnoted, rounded
 from embark.seams import Rule
 from embark.settings import Settings, load_settings
 from embark.stats import ranking
 from embark.stats.means import Column, names, task_table
 from embark.stats.ranking import FEWEST, Place
+from embark.tables import ENOUGH, Note, Noted, Row, Table, applicable, comparable, first, footnoted, rounded
 from embark.tasks import CHOSEN_TASKS, DEFAULT_BENCHMARK, Tasks, Wanted, chosen_benchmark
 from embark.types import Array, EmbarkError, Task
 
-NONE_RANKED = f"#: no model has scores on {100 * ENOUGH:.0f} % of the tasks, so none is ranked"
-PARTIAL = "over those tasks that have a score, not over all"
-KINDS = "items are not to be had: kinds of tasks count as independent draws, tasks of one kind do not"
-FEW_KINDS = f"95 %: fewer than {FEWEST} kinds of tasks say nothing about other tasks"
-TIES = "tie: models with one letter cannot be told apart (paired differences, corrected for the number of pairs)"
+NONE_RANKED = Note(f"#: no model has scores on {100 * ENOUGH:.0f} % of the tasks, so none is ranked", column="#")
+PARTIAL = "mean over the tasks with a score, not over all tasks"
+KINDS = "per-item results are missing for some models, so the interval treats each task type as one sample"
+FEW_KINDS = Note(f"95 %: no interval, because there are fewer than {FEWEST} task types", column="95 %")
+TIES = Note(
+    "tie: models with the same letter cannot be told apart (paired differences, corrected for the number of pairs)",
+    column="tie",
+)
 
 
 class Entry(NamedTuple):
@@ -98,7 +101,7 @@ class Leaderboard(Noted):
         sure = ranked > 1 and self.resampled != "nothing"
         by_items = self.resampled == "items"
         kinds = len({kind_of(task) for task in self.tasks})
-        others = "other items of the same tasks" if by_items else f"{kinds} other kinds of tasks"
+        others = "items" if by_items else f"{kinds} task types"
         models = [entry.model for entry in self.entries]
         partial = len(models) > 1 and any(model.mean.partial for model in models)
         in_common = len(shared(self.tasks, models))
@@ -106,14 +109,22 @@ class Leaderboard(Noted):
         notes = {
             f"{counted(len(self.tasks), 'task')} by the rule {self.rule}, protocol {protocols}": True,
             NONE_RANKED: not ranked,
-            f"#: the ranked means are over the same {counted(same, 'task')} of {len(self.tasks)}; a mean over other "
-            "tasks is not ranked (–)": ranked and any(entry.place is None for entry in shown),
+            Note(
+                f"#: the ranked means are over the same {counted(same, 'task')} of {len(self.tasks)}; a mean over "
+                "other tasks is not ranked (–)",
+                column="#",
+            ): ranked and any(entry.place is None for entry in shown),
             FEW_KINDS: ranked > 1 and not sure,
-            f"95 %: of the rank, on {others}, the same for all {ranked} models": sure,
+            Note(
+                f"95 %: interval of the rank of the {ranked} models if the {others} were replaced by similar ones",
+                column="95 %",
+            ): sure,
             KINDS: sure and not by_items,
             TIES: sure,
-            f"{common}, and fewer models may share more "
-            "(--comparable, or comparable=True in Python, ranks them over those)": partial and in_common,
+            Note(
+                f"{common}, and fewer models may share more",
+                "--comparable, or comparable=True in Python, ranks them over those",
+            ): partial and in_common,
             f"the {len(models)} models share none of the tasks; fewer models may share some": partial and not in_common,
         }
         return applicable(notes)
@@ -280,7 +291,7 @@ def _filter_models(
         filters = {"families": families, "types": types, "modalities": modalities}
         allowed = {card.name for card in filter_cards(known, **filters, max_parameters=max_parameters)}
         if unknown := [name for name in passing if name not in known]:
-            notes = (f"left out, because no card tells what they are: {listed(unknown)}",)
+            notes = (f"left out, because they have no card: {listed(unknown)}",)
         passing = [name for name in passing if name in allowed]
     if not passing:
         raise EmbarkError("No model with results passes the filters.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +16,9 @@ from embark.catalogue import check_name, group_values, listed
 from embark.models import MODELS
 from embark.published import ERRATUM
 from embark.results import TaskResult
-from embark.results.table import applicable
 from embark.settings import Settings
 from embark.stats.means import ModelKey, by_model, names
+from embark.tables import Columnar, Note, applicable
 from embark.tasks import Tasks, chosen_benchmark
 from embark.types import Array, EmbarkError, ModelCard, Task
 
@@ -26,7 +27,7 @@ DEFAULT_RULE = "mean-of-categories"
 
 
 @dataclass(frozen=True)
-class Matrix:
+class Matrix(Columnar):
     """`values[i, j]` is the score of models[i] on tasks[j]; NaN where there is none.
 
     `models` are the names of rows; `model_keys` are the model, revision and source behind each name. `rule` turns the
@@ -53,6 +54,11 @@ class Matrix:
     def names(self) -> tuple[str, ...]:
         """The tasks' names."""
         return tuple(task.name for task in self.tasks)
+
+    def flat(self) -> tuple[list[str], list[list[Any]]]:
+        """A line per model: its name, then its score on each task."""
+        lines = zip(self.models, self.values.tolist(), strict=True)
+        return ["model", *self.names], [[model, *scores] for model, scores in lines]
 
     @property
     def weights(self) -> Array:
@@ -152,8 +158,10 @@ def _notes(scores: Matrix, results: Sequence[TaskResult]) -> tuple[str, ...]:
     own = {result.model for result in results if result.made_by != "published"}
     both = sorted({result.model for result in published} & own & {*scores.models})
     notes = {
-        f"{wrong} of the published scores are known to be wrong and stand as printed (embark published errata)": wrong,
-        f"yours count where there are published scores, too: {listed(both)}": both,
+        Note(
+            f"{wrong} of the published scores are known to be wrong, but used as printed", "embark published errata"
+        ): wrong,
+        f"your own scores are used instead of the published ones: {listed(both)}": both,
     }
     return applicable(notes)
 

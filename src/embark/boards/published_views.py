@@ -14,7 +14,7 @@ from embark import published
 from embark.catalogue import check_name, counted, group_values
 from embark.results import Record, TaskResult
 from embark.results.exchange import UNKNOWN
-from embark.results.table import Noted, Row, Score, Table, first, footnoted
+from embark.tables import Noted, Row, Score, Table, first, footnoted
 from embark.tasks import TASKS, get_benchmark
 from embark.types import EmbarkError, Task
 

@@ -34,9 +34,9 @@ from embark.results import (
     parse_card,
     parse_result,
 )
-from embark.results.table import Exact, Noted, Row, Table
 from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
+from embark.tables import Exact, Noted, Row, Table
 from embark.tasks import TASKS, Tasks, choose_tasks
 from embark.types import EmbarkError
 
@@ -110,17 +110,17 @@ def push(
     results = [result for result in results if result.task not in private]
     if not results:
         raise EmbarkError(
-            f"{model} has no results to upload on these tasks: own tasks must be named (-t), samples (--limit) stay."
-            f"{_links(stored.root)}"
+            f"{model} has no results to upload on these tasks: tasks on your own data must be named (-t), and samples "
+            f"(--limit) are not uploaded.{_links(stored.root)}"
         )
     notes = list(stored.notes)
     if sampled:
         notes.append(f"left out, because they are samples (--limit): {listed(list(dict.fromkeys(sampled)))}")
     if private:
-        notes.append(f"left out, because they tell names of your own data: {listed(private)} (name them to upload)")
+        notes.append(f"left out, because they contain names of your own data: {listed(private)} (name them to upload)")
     files, unread = _files(results, stored, outcomes, this_machine(settings))
     if unread:
-        notes.append(f"outcomes are left out, whose hash no result recorded: {listed(unread)} (run the tasks again)")
+        notes.append(f"outcomes without a recorded hash are left out: {listed(unread)} (run the tasks again)")
     wanted = Upload(repo, repo_type, settings.endpoint, files, notes=tuple(notes))
     return _uploaded(wanted, model, create, settings) if upload else wanted
 
@@ -236,7 +236,7 @@ def _refusal(error: Exception, wanted: Upload) -> str:
     status = getattr(getattr(error, "response", None), "status_code", None)
     where = f"the {wanted.repo_type} {wanted.repo} at {wanted.endpoint}"
     if status == 404:
-        return f"Your token sees no {where.removeprefix('the ')}: check the name, or create it (--create)."
+        return f"Your token has no access to {where.removeprefix('the ')}: check the name, or create it (--create)."
     if status in (401, 403):
         return f"Your token may not write to {where} (HTTP {status}): use one with that right."
     reason = http.hub_message(getattr(error, "server_message", None) or str(error)) or type(error).__name__

@@ -15,9 +15,9 @@ from embark import published, readers
 from embark.catalogue import group_values
 from embark.results import ABOUT, TaskResult
 from embark.results.exchange import UNKNOWN
-from embark.results.table import Score
 from embark.stats.outcomes import observations_of, parts_of
 from embark.stats.shared import ItemNumbers, Observations, Part, interval
+from embark.tables import Score
 from embark.tasks.ark import DEMANDS, SKILLS
 from embark.types import EmbarkError, Task
 

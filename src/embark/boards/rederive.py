@@ -14,8 +14,8 @@ from embark.boards.rules import RULES, summarize
 from embark.catalogue import group_values
 from embark.evaluators.sts import correlation
 from embark.published import PrintedCell, Published, errata, results, scores
-from embark.results.table import Noted, Row, Table
 from embark.stats.means import Summary
+from embark.tables import Noted, Row, Table
 from embark.tasks import TASKS, get_benchmark
 
 Values = dict[str, float]

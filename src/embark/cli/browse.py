@@ -135,7 +135,7 @@ def _tasks_of(benchmark: Benchmark) -> Sequence[str]:
 
 
 def _task(task: Task) -> tuple[Any, ...]:
-    from embark.results.table import Exact
+    from embark.tables import Exact
     from embark.tasks import size
 
     languages = "+".join(task.languages) if len(task.languages) <= 2 else f"{len(task.languages)} languages"
@@ -146,7 +146,7 @@ def _task(task: Task) -> tuple[Any, ...]:
 
 def _model(card: ModelCard) -> tuple[Any, ...]:
     from embark.models import short_count
-    from embark.results.table import Exact
+    from embark.tables import Exact
 
     gives = {"reranker": "score", "generator": "text"}.get(card.kind)
     output = Exact(gives or card.dim, gives or str(card.dim or "?"))

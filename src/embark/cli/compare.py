@@ -11,7 +11,7 @@ import embark
 from embark import escape
 from embark.cli.complete import model_names, task_names
 from embark.cli.options import Format, Plot, ScoreSettings, Select, TaskOptions
-from embark.cli.output import emit, finish, folded, limited, print_table, say, terminal_width
+from embark.cli.output import emit, finish, limited, print_table, say, terminal_width
 
 SHOWN = 20  # flipped items named each way
 
@@ -70,7 +70,8 @@ def compare(
         say(f"drawn: {plot}")
     if style == "text" and not select:
         sentence = comparison.sentence()
-        print("\n".join(folded(sentence, terminal_width())) if limited() else escape.terminal(sentence), end="\n\n")
+        lines = escape.folded(sentence, terminal_width()) if limited() else [escape.terminal(sentence)]
+        print("\n".join(lines), end="\n\n")
         print_table(comparison.table())
         print()
         print_table(comparison.categories_table())

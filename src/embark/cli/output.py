@@ -17,11 +17,10 @@ from embark import escape
 if TYPE_CHECKING:  # importing numpy and others would slow down --help
     from collections.abc import Sequence
 
-    from embark.results.table import Table
+    from embark.tables import Table
 
 WIDTH = 120  # characters per line where there is no terminal
-FEW = 6  # models that fit side by side
-STYLES = {"head": "bold", "section": "dim", "rule": "dim", "row": "", "total": "bold"}
+NARROWEST = 18  # characters of a line of wrapped text
 
 
 def beside_stderr() -> bool:
@@ -36,7 +35,7 @@ def say(*notes: str) -> None:
     """Print lines to standard error, beside the result; on a terminal, wrapped between words."""
     with suppress(OSError, ValueError):  # nobody reads any more
         for note in notes:
-            lines = folded(note, terminal_width()) if sys.stderr.isatty() else [escape.terminal(note)]
+            lines = escape.folded(note, terminal_width()) if sys.stderr.isatty() else [escape.terminal(note)]
             print("\n".join(lines), file=sys.stderr, flush=True)
 
 
@@ -86,41 +85,15 @@ def print_json(value: Any) -> None:
 
 
 def print_table(table: Table) -> None:
-    """A table, fitted to the terminal or to COLUMNS, elsewhere whole; transposed if it is too wide and has few rows."""
-    from rich.console import Console
-    from rich.text import Text
+    """A table, fitted to the terminal or to COLUMNS, elsewhere whole."""
+    from embark.tables import terminal
 
-    from embark.results.table import LESSER
-
-    room = terminal_width()
-    if table.width() > room and len(table.rows) <= FEW and table.models == "rows" and table.columns[0] == "#":
-        table = table.transposed()
-    pieces = table.fitted(room) if limited() else [table]
-    hidden = [name for name in LESSER if name in table.columns and name not in pieces[0].columns]
-    notes = [f"(a wider terminal shows {' and '.join(hidden)}, too)"] if hidden else []
-    notes += [line for note in table.notes for line in folded(note, room)]
-    apart = len(pieces) > 1 and table.models == "columns"  # scores to compare with are in another piece
-    console = Console(highlight=False, soft_wrap=True)
-    styled = sys.stdout.isatty()
-    for number, piece in enumerate(pieces):
-        if number:
-            print()
-        for line in piece.lines():
-            *cells, last = line.cells
-            cells.append(wrapped(last.rstrip(), sum(map(len, cells)) + 2 * len(cells)))
-            if not styled:
-                print("  ".join(cells).rstrip())
-                continue
-            best = [bold and not apart for bold in line.best]
-            texts = [Text(cell, "bold" if bold else "") for cell, bold in zip(cells, best, strict=False)]
-            console.print(Text("  ").join(texts), style=STYLES[line.kind])
-    for note in notes:
-        console.print(Text(note), style="dim") if styled else print(note)
+    terminal.print_table(table, terminal_width(), limited=limited())
 
 
 def listing(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
     """A table of words and numbers."""
-    from embark.results.table import Row, Table
+    from embark.tables import Row, Table
 
     return Table(tuple(columns), tuple(Row(tuple(row)) for row in rows))
 
@@ -130,18 +103,9 @@ def limited() -> bool:
     return sys.stdout.isatty() or "COLUMNS" in os.environ
 
 
-def folded(text: str, room: int) -> list[str]:
-    """A text as lines of at most `room` characters; words and names stay whole."""
-    return textwrap.wrap(
-        escape.terminal(text), room, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
-    ) or [""]
-
-
 def wrapped(text: str, indent: int) -> str:
     """A text that begins at column `indent`, wrapped to stay right of it where lines have an end."""
-    from embark.results.table import NARROW
-
     if not limited() or len(text) + indent <= (columns := terminal_width()):
         return text
-    lines = textwrap.wrap(text, max(columns - indent, NARROW), break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(text, max(columns - indent, NARROWEST), break_long_words=False, break_on_hyphens=False)
     return ("\n" + " " * indent).join(lines)

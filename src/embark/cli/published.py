@@ -59,7 +59,7 @@ def show(
     embark published show 'MMEB-V3 Table 6' --format json
     """
     from embark import published
-    from embark.results.table import Exact
+    from embark.tables import Exact
 
     if table not in published.tables():
         from embark.boards.published_views import published_view
@@ -120,7 +120,7 @@ def check(style: Format = "text") -> None:
 
 
 def _print_erratum(erratum: Erratum) -> None:
-    from embark.results.table import Exact
+    from embark.tables import Exact
 
     for key in ("id", "family", "effect", "what", "evidence", "source"):
         print(f"{key:<10}{wrapped(getattr(erratum, key), 10)}")

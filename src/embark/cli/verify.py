@@ -22,7 +22,7 @@ from embark.cli.options import (
     Select,
     TaskOptions,
 )
-from embark.cli.output import emit, folded, limited, print_table, say, terminal_width
+from embark.cli.output import emit, limited, print_table, say, terminal_width
 
 
 def verify(
@@ -77,7 +77,8 @@ def verify(
         say(f"drawn: {plot}")
     if style == "text" and not select:
         sentence = verification.sentence()
-        print("\n".join(folded(sentence, terminal_width())) if limited() else escape.terminal(sentence), end="\n\n")
+        lines = escape.folded(sentence, terminal_width()) if limited() else [escape.terminal(sentence)]
+        print("\n".join(lines), end="\n\n")
         print_table(verification.table())
     else:
         emit(verification.table(), style, verification.as_dict(), select)

@@ -156,8 +156,8 @@ def _check_batch(encoder: Encoder, kind: Modality, alone: Array, together: Array
             return Finding(
                 f"{kind}: order",
                 "wrong",
-                f"rows of a batch of {len(rows)} come back in another order than the items: "
-                "each item would get another's vector.",
+                f"rows of a batch of {len(rows)} are returned in another order than the items, "
+                "so items would get each other's vectors.",
             )
         return Finding(
             f"{kind}: batch",

@@ -324,7 +324,7 @@ class Hub:
     def _wrong(self, id: str, reason: str) -> EmbarkError:
         return EmbarkError(
             f"{self.endpoint} describes {self._spoken(id)} wrongly: {reason}. "
-            "Nothing of it is kept: check the endpoint, or try again later."
+            "The answer was discarded: check the endpoint, or try again later."
         )
 
     @property
@@ -342,7 +342,7 @@ class Hub:
                 return answer
             except TemporaryFailure as failure:
                 if failure.unreachable and not self._answered:
-                    advice = "Check the network or name a mirror (EMBARK_ENDPOINT); EMBARK_OFFLINE=1 uses what is here."
+                    advice = "Check the network or name a mirror (EMBARK_ENDPOINT). EMBARK_OFFLINE=1 works offline."
                     self._unreachable = EmbarkError(f"{self.endpoint} cannot be reached: {failure}. {advice}")
                     raise self._unreachable from None
                 raise

@@ -43,6 +43,7 @@ FEWEST_GROUPS = 2  # in memory, however large they are: where one ends, some thr
 BATCH = 256  # rows decoded at a time: nested binaries of more than 2 GB cannot be decoded at once
 MOST_ROWS = 1 << 14  # decoded at a time where values are small
 BATCH_BYTES = 1 << 24  # of such rows
+BATCHES = 4  # in which all that a small file may become is decoded, however often a value is repeated
 DENSE = 8  # of so many cells of a row group, more than one is wanted where views may keep all of it in memory
 HASH = 32  # bytes of a hash
 BLOCK = 1000  # hashes kept in one file
@@ -384,7 +385,7 @@ def _rows_at_a_time(metadata: Any, path: str, columns: tuple[str, ...], limit: i
                 else:
                     rows = min(rows, BATCH)
                 if leaf.has_dictionary_page:
-                    rows = min(rows, limits.UNPACKED // max(1, size))
+                    rows = min(rows, limits.UNPACKED // BATCHES // max(1, size))
     return max(1, rows)
 
 

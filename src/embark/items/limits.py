@@ -27,16 +27,20 @@ UNPACKED = int((512 << 20) * SCALE)  # bytes that any file may become, however s
 ALWAYS = 1 << 18  # bytes that an item may take whatever `item_memory` is
 FRAME = int(180_000_000 * SCALE)  # pixels of a frame of a film; Pillow's limit for images is about the same
 
-# Formats of pictures that are read. Pillow knows more: it hands some to other programs (EPS to Ghostscript), and does
-# not know the size of others (ICNS) before they are decoded.
-FORMATS = ("AVIF", "BMP", "DIB", "GIF", "ICO", "JPEG", "JPEG2000", "PNG", "PPM", "QOI", "TGA", "TIFF", "WEBP")
+# Pillow's formats of pictures that are read, those first that it has loaded when it starts. It hands some others to
+# other programs (EPS to Ghostscript), and does not know the size of some (ICNS) before they are decoded.
+FORMATS = ("JPEG", "PNG", "GIF", "BMP", "DIB", "PPM", "WEBP", "TIFF", "AVIF", "JPEG2000", "ICO", "QOI", "TGA")
 
 
 def open_picture(data: bytes | memoryview) -> Image.Image:
-    """The picture of these bytes, whose pixels are not decoded yet; an error for other formats than `FORMATS`."""
+    """The picture of these bytes, its pixels not decoded yet.
+
+    Its format is one of `FORMATS`, or one that a plug-in has taught Pillow; others are an error.
+    """
     from PIL import Image
 
-    return Image.open(io.BytesIO(data), formats=FORMATS)
+    taught = [name for name, (factory, _) in Image.OPEN.items() if not factory.__module__.startswith("PIL.")]
+    return Image.open(io.BytesIO(data), formats=(*FORMATS, *taught))
 
 
 def unpacked(size: int) -> int:

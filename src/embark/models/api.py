@@ -290,11 +290,11 @@ class Remote(Encoder):
     def _key(self) -> str:
         """The key in the environment; the provider's own address needs one."""
         if self.offline:
-            raise EmbarkError(f"{self.card.name} is asked over the network, and the setting 'offline' forbids that.")
+            raise EmbarkError(f"{self.card.name} runs behind an API, which the setting 'offline' forbids.")
         variable = f"{self.provider.variable}_API_KEY"
         key = os.environ.get(variable, "").strip()
         if not key and self.endpoint == self.provider.base:
-            raise EmbarkError(f"{self.card.name} is asked over the network with your key: set {variable}.")
+            raise EmbarkError(f"{self.card.name} runs behind an API and needs your key: set {variable}.")
         if not (key.isascii() and key.isprintable()):  # the library's own error would show the key
             raise EmbarkError(f"{variable} does not hold a key: there are characters in it that no key has.")
         return key

@@ -263,7 +263,7 @@ def _outputs(
         except Exception as error:  # such as CUDA, where one text too long ends all work on the device
             raise EmbarkError(
                 f"{card.name} failed on an unusual input ({refusal}), and on usual ones after that ({error}). "
-                "Given a revision by hand, it is asked for usual ones only."
+                "If you give a revision, only usual inputs are tried."
             ) from error
     return usual_output, odd_outputs
 

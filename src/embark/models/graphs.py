@@ -77,7 +77,7 @@ class Graphs:
                 if torch.equal(graph(tensor), out):
                     self._graphs[shape] = graph
                     return
-                reason = "its result would be another"
+                reason = "its result would differ"
             except Exception as error:  # the pass waits for the device, memory does not suffice…
                 reason = str(error).strip().partition("\n")[0] or type(error).__name__
         self.give_up()

@@ -24,7 +24,7 @@ def loader_of(folder: Path) -> str:
             return loader.name
     if has_config:
         raise EmbarkError(
-            f"{folder} holds a checkpoint of model type '{config.get('model_type', '')}', which no loader claims; "
+            f"{folder} holds a checkpoint of model type '{config.get('model_type', '')}', which no loader recognizes; "
             f"name one: LOADER:{folder} (see: embark models --help)."
         )
     raise EmbarkError(

@@ -336,7 +336,7 @@ def _params(value: Any) -> dict[str, Any]:
 def _options(value: Any) -> dict[str, Any]:
     options = _params(value)
     if OUTSIDE in options:  # the file may be a stranger's
-        raise _InvalidField(f"is the user's to say: {ALLOW}", OUTSIDE)
+        raise _InvalidField(f"can only be allowed by the user: {ALLOW}", OUTSIDE)
     return options
 
 

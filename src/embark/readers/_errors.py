@@ -35,8 +35,8 @@ def expected_data(task: Task, hub: Hub) -> Iterator[None]:
         if not isinstance(error, EmbarkError):
             named = first_few(files) or "no files"
             raise UnexpectedData(
-                f"Task {task.name}: the data of {task.source.id} ({named}) is not what the reader '{task.reader}' "
-                f"expects ({type(error).__name__}: {error}): it is damaged, or of another layout."
+                f"Task {task.name}: the data of {task.source.id} ({named}) does not have the layout that the reader "
+                f"'{task.reader}' expects ({type(error).__name__}: {error}); it may be damaged."
             ) from error
         if not any(name in str(error) for name in (task.name, task.source.id, *files)):
             error.args = (f"Task {task.name} ({first_few(files) or task.source.id}): {error}",)

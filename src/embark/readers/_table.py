@@ -29,19 +29,22 @@ OUTSIDE = "allow_outside"  # what a user said, never a file: tables of a folder 
 OPTIONS = {
     "subset_is": Option(
         ("config", "split", "column", "columns"),
-        'What a name in the row\'s `subsets` is in the data (default: a config, or nothing for "default"); columns: '
-        "the names of columns hold it, as in caption_{subset}.",
+        'What the names in the row\'s `subsets` refer to in the data (default: a config, or nothing for "default"); '
+        "columns: they are part of the names of columns, as in caption_{subset}.",
     ),
     "language": Option(str, "The column that names the subset of a row, where `subset_is` is column (language)."),
-    "splits": Option(dict, "{split: the name that the data has for it}, where they differ."),
+    "splits": Option(dict, "{split: its name in the data}, if the two differ."),
     "where": Option(dict, "{column: value or list of values}: only these rows are part of the task."),
     "drop": Option(dict, "{split: list of row numbers}: rows known to be broken; they are left out and counted."),
     "missing": Option(("skip", "error"), "What to do about rows that lack a value (default: the task's `unreadable`)."),
     "equal": Option(
-        ("one", "apart"), "Whether items of equal content are one, as in own tasks, or each row has its own item."
+        ("one", "apart"),
+        "one: items of equal content are one item (as in folders and TOML files); apart: each row is an item.",
     ),
-    "strip": Option(list, 'The sides whose texts lose white space at both ends, for example ["document"].'),
-    OUTSIDE: Option(bool, "Tables of a folder may name files outside it; a user says so, never a file of tasks."),
+    "strip": Option(list, 'The sides whose texts are stripped of white space at both ends, for example ["document"].'),
+    OUTSIDE: Option(
+        bool, "Whether tables of a folder may name files outside it; only the user can set it, no file of tasks."
+    ),
 }
 CONTENT = {"image": "pictures", "video": "films", "audio": "sounds", "text": "texts"}  # as descriptions of columns
 ORDER: tuple[Modality, ...] = ("image", "video", "audio", "text")  # of the parts of a mixed item: words come last

@@ -49,16 +49,18 @@ COLUMNS = {
 }
 OPTIONS = {
     **_table.OPTIONS,
-    "configs": Option(dict, '{corpus, queries, qrels: how the table is called otherwise}; "{subset}" is the subset.'),
+    "configs": Option(
+        dict, '{corpus, queries, qrels: the name of the table, if not the usual}; "{subset}" is the subset.'
+    ),
     "splits": Option(dict, "{corpus, queries, qrels: the split of the table, if not the task's}."),
     "unknown": Option(
         ("miss", "skip"),
-        "Judgements of ids that no row has (default: an error). miss: documents outside the corpus stay positives that "
-        "nothing can retrieve, as in trec_eval; skip: such judgements are left out.",
+        "Judgements of ids that no row has (default: an error). miss: documents outside the corpus count as positives "
+        "that cannot be retrieved, as in trec_eval; skip: such judgements are left out.",
     ),
     "repeated": Option(
         ("last", "heap"),
-        "What to do about rows with one id (default: they are an error). last: the last row counts; heap: all rows are "
+        "What to do about rows with the same id (default: an error). last: the last row counts; heap: all rows are "
         "compared, and one of them counts for each query, as in mteb's search.",
     ),
     "titles": Option(bool, "Whether titles go before the texts of the corpus (default: true)."),
@@ -295,8 +297,8 @@ def _unknown_ids(table: Table, query: Array, document: Array) -> tuple[str, ...]
     if option == "miss" and table.task.evaluator != "pairs" and not (query == UNKNOWN).any():
         return (f"{judgements} name {names}: positives that no model can retrieve",)
     advice = (
-        "Set the option unknown='miss' to count such documents as positives that nothing can retrieve, as trec_eval "
-        "does, or unknown='skip' to score without these judgements."
+        "Set the option unknown='miss' to count such documents as positives that cannot be retrieved, as "
+        "trec_eval does, or unknown='skip' to score without these judgements."
     )
     raise EmbarkError(f"Task {table.task.name}: {judgements} name {names}. {advice}")
 

@@ -38,11 +38,11 @@ COLUMNS = {
     "label": "the class of each item: a name, a number, or a list of either; several content columns make one item",
 }
 OPTIONS = {
-    "train": Option(str, 'The split that a probe learns from ("train").'),
+    "train": Option(str, 'The split that a probe is trained on ("train").'),
     "divide": Option(
         dict,
-        "{train = 0.5, seed = 42}: the share of each class that a probe learns from, where one table is for both; "
-        "drawn by content, so that equal items are never on both sides.",
+        "{train = 0.5, seed = 42}: the share of each class that a probe is trained on, if one table is used for both "
+        "splits; drawn by content, so that equal items are never in both.",
     ),
     "column": Option(str, "The column whose declared class names are used, if not the label's own."),
     "clean": Option(dict, 'How class names become words: {split = "/", from = 2, replace = {"_" = " "}}.'),

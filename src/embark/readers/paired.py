@@ -33,10 +33,10 @@ from embark.types import MODALITIES, Array, Dataset, EmbarkError, Modality, Opti
 
 COLUMNS = {
     **CONTENT,
-    "text": "texts, lists of texts, or several columns with commas between: several texts of a thing",
+    "text": "texts, lists of texts, or several columns with commas between: several texts per item",
     **{f"query_{kind}": f"{held} of the queries, where both sides have one modality" for kind, held in CONTENT.items()},
     **{f"corpus_{kind}": f"{held} of the documents, likewise" for kind, held in CONTENT.items()},
-    "id": "where the data has one: rows of one id are one thing with several texts",
+    "id": "optional: rows with the same id are one item with several texts",
 }
 OPTIONS = {
     **_table.OPTIONS,
@@ -47,7 +47,7 @@ OPTIONS = {
     "unique": Option(("text",), "Of rows with equal text, only the first is a document."),
     "missing": Option(
         ("skip", "error", "keep"),
-        "What to do about rows that lack a value (default: the task's `unreadable`); keep: a thing without a text "
+        "What to do about rows that lack a value (default: the task's `unreadable`); keep: an item without a text "
         "stays a document.",
     ),
 }

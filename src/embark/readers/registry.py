@@ -75,9 +75,9 @@ def require_named(task: Task) -> None:
     """Raise `NotNamed` for a row that only a file of results states: whatever opens data asks here before."""
     if isinstance(task, ClaimedTask):
         raise NotNamed(
-            f"The data of {task.name} are not opened: this home has not run the task, and what a results folder names "
-            "may be anybody's. If they are your own, run it again with your folder, file or data set (embark run "
-            "--folder, --tasks-file or --dataset): scores and vectors that are there are not computed again."
+            f"The data of {task.name} are not opened, because this home has not run the task and the results folder "
+            "may come from somebody else. If they are your own, run the task again with its folder, file or data "
+            "set (embark run --folder, --tasks-file or --dataset): existing scores and vectors are not computed again."
         )
 
 

@@ -25,7 +25,7 @@ COLUMNS = {
     "image": "its picture",
     "video": "its film",
     "audio": "its sound",
-    "negatives": "lists of ids: its hard negatives; a tuple without any is no query",
+    "negatives": "lists of ids: its hard negatives; a tuple without negatives is not a query",
 }
 
 

@@ -220,9 +220,13 @@ ZEROSHOT = Reader(
         "label": "the ending of the classes' files: cls (a number) or npy (several)",
     },
     options={
-        "labels": Option(("dataset", "row"), "Whose class names and templates: the data set's files, or the task."),
+        "labels": Option(
+            ("dataset", "row"), "The source of class names and templates: the data set's files, or the row."
+        ),
         "classes": Option(int, "The number of classes that the chance level was computed from."),
-        "sample": Option(int, "That many rows, drawn as UniBench does (shuffled with seed 42, the first ones)."),
+        "sample": Option(
+            int, "The number of rows to use, drawn as in UniBench (the first after shuffling with seed 42)."
+        ),
         "files": Option(list, "Patterns of the files that are needed besides the shards."),
     },
 )

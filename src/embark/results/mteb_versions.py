@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from embark.results import TaskResult
+from embark.tables import Note
 from embark.types import Task
 
 
@@ -63,7 +64,7 @@ def agrees(task: Task, version: str, measure: str) -> bool:
 def fault(task: Task, version: str) -> str:
     """Why a score of these releases of mteb is not the row's, and what to do; empty if it is."""
     for first, right, does, _ in _faults(task, version, task.metric):
-        return f"mteb >={first},<{right} {does} (score it again with mteb {right} or newer, or with embark run)"
+        return Note(f"mteb >={first},<{right} {does}", f"score it again with mteb {right} or newer, or with embark run")
     return ""
 
 

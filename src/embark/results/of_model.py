@@ -33,7 +33,7 @@ def results_of_model(stored: Results, results: Sequence[TaskResult], model: str 
     if not named:
         raise UnknownName("model in the results folder", name, {result.model for result in results})
     if len(revisions := sorted({result.revision for result in named})) > 1:
-        raise EmbarkError(f"{name} has several revisions; say {' or '.join(f'{name}@{r}' for r in revisions)}.")
+        raise EmbarkError(f"{name} has several revisions; name {' or '.join(f'{name}@{r}' for r in revisions)}.")
     return named
 
 

@@ -27,6 +27,7 @@ from embark.models.card_facts import card_facts
 from embark.paths import leads_out
 from embark.results.fields import Malformed, Value, load_json
 from embark.results.task_rows import from_json, to_json
+from embark.tables.values import Brief
 from embark.types import MODALITIES, EmbarkError, ModelCard, Task
 
 FORMAT = 2  # of the files that are written; files of format 1 state no number, and fingerprints as `protocol`
@@ -47,7 +48,7 @@ BATCH = 4096  # rows of outcomes that are decoded at a time
 
 
 @dataclass(frozen=True)
-class Record:
+class Record(Brief):
     """One score: a model on one split and subset of a task, under one protocol."""
 
     model: str
@@ -72,7 +73,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class TaskResult:
+class TaskResult(Brief):
     """A model's records on one task, their mean over subsets with its interval, and where the outcomes are."""
 
     model: str

@@ -36,10 +36,10 @@ from embark.readers import content_revision
 from embark.readers._table import as_list, of_subset, open_table
 from embark.readers.layout import media_kind
 from embark.readers.tuples import COLUMNS
-from embark.results.table import Noted, Row, Table
 from embark.run.stored_vectors import Stored
 from embark.run.workbench import Workbench
 from embark.settings import Settings, load_settings
+from embark.tables import Noted, Row, Table
 from embark.tasks import choose_tasks
 from embark.tasks.omni import DIRECTIONS, INSTRUCTIONS, KINDS
 from embark.types import Array, Dataset, EmbarkError, Media, Modality, Qrels, Source, Task, Text

@@ -19,12 +19,12 @@ from embark.catalogue import counted, listed
 from embark.models import get_model
 from embark.models.encoder import Encoder, render_item
 from embark.results import COMMIT
-from embark.results.table import in_points
 from embark.run.embedded_task import Embedded
 from embark.run.stored_vectors import Stored
 from embark.run.verdicts import Comparable, TaskCheck
 from embark.settings import Settings
 from embark.stats.intervals import LEVEL
+from embark.tables import in_points
 from embark.types import Array, Item, Task, Text
 
 logger = logging.getLogger("embark")
@@ -140,11 +140,11 @@ def concentrated(cases: Sequence[Case], encoder: Encoder | None = None) -> list[
 
 
 def everywhere(cases: Sequence[Case]) -> list[Cause]:
-    """What is wrong where nearly all tasks differ, whatever they ask for."""
+    """What is wrong where nearly all tasks differ, of all kinds."""
     names = tuple(case.row.name for case in cases if case.differs)
     if len(cases) < FEWEST or len(names) < NEARLY_ALL * len(cases):
         return []
-    evidence = f"{len(names)} of {counted(len(cases), 'task')} differ, whatever they ask for"
+    evidence = f"{len(names)} of {counted(len(cases), 'task')} differ, of all kinds"
     return [Cause("other weights, pooling or normalization", names, evidence)]
 
 
@@ -169,11 +169,11 @@ def _of_property(
         f"{sum(case.differs for case in without)} of {len(without)} without; p = {p:.2g}"
     )
     if rivals:
-        evidence += "; these tasks have more than that in common"
+        evidence += "; these tasks also have other properties in common"
     cause = {
         "an instruction": "other prompts than the published ones, or none",
         "class prompts": "other class names or prompts",
-        "a probe or clustering": "normalization of the vectors that are learnt from",
+        "a probe or clustering": "normalization of the training vectors",
     }.get(name, f"other preprocessing of {name}")
     if name == "an instruction" and encoder is not None:
         unread = [case.row.name for case in differing if not reads_instruction(encoder, case.row)]
@@ -201,7 +201,7 @@ def trials(cases: Sequence[Case], encoder: Encoder, settings: Settings) -> list[
     differing.sort(key=lambda case: sum(record.counts.get("unique", 0) for record in case.scores.result.records))
     ways: dict[str, Callable[[Task], Embedded | None]] = {
         "other normalization: compared by {}": lambda row: _otherwise_compared(_vectors(encoder, row, settings)),
-        "normalization of the vectors that are learnt from": lambda row: _normalized(_vectors(encoder, row, settings)),
+        "normalization of the training vectors": lambda row: _normalized(_vectors(encoder, row, settings)),
         "published without the instruction": lambda row: _without_instruction(encoder, row, settings),
         **{f"other pooling: {pooling}": partial(_pooled, encoder, settings, pooling) for pooling in POOLINGS},
     }

@@ -20,10 +20,10 @@ from embark.hub import Hub
 from embark.readers.layout import card_head, is_table
 from embark.readers.remote import TableHead, table_head
 from embark.results.selection import select_tasks
-from embark.results.table import Noted, Row, Table, data_frame
 from embark.run.crash_log import CrashLog
 from embark.run.fetching import from_hub
 from embark.settings import Settings, load_settings
+from embark.tables import Noted, Row, Table, by_column
 from embark.tasks import Tasks
 from embark.types import EmbarkError, Source, Task
 
@@ -65,9 +65,9 @@ class CheckReport(Noted):
         rows = [Row((task, *(verdicts.get(check, "") for check in CHECKS))) for task, verdicts in cells.items()]
         return Table(("task", *CHECKS), tuple(rows))
 
-    def to_frame(self) -> Any:
-        """One row per task and check as a pandas data frame."""
-        return data_frame([vars(finding) for finding in self.findings])
+    def flat(self) -> tuple[list[str], list[list[Any]]]:
+        """One row per task and check."""
+        return by_column([vars(finding) for finding in self.findings])
 
 
 @checked
@@ -78,7 +78,7 @@ def check(tasks: Tasks, *, settings: Settings | None = None, show_progress: bool
     """
     settings = settings or load_settings()
     if settings.offline:
-        raise EmbarkError("A check asks the hub, and this is offline: unset EMBARK_OFFLINE and HF_HUB_OFFLINE.")
+        raise EmbarkError("A check needs the hub, but embark is offline: unset EMBARK_OFFLINE and HF_HUB_OFFLINE.")
     hub = Hub(settings)
     log = CrashLog(settings)
     chosen = [task for task in select_tasks(tasks, None, settings) if from_hub(task)]

@@ -76,7 +76,7 @@ def cluster_engine(
 ) -> RayEngine:
     """The engine of a model on a cluster; `encoder` is the model as this process loaded it, see `loading_here`."""
     if encoder.capabilities.billed:
-        raise EmbarkError(f"{encoder.card.name} is asked over the network: a cluster does not make it faster.")
+        raise EmbarkError(f"{encoder.card.name} runs behind an API: a cluster does not make it faster.")
     home = bench.settings if cluster.shared else None
     gpus = encoder.card.gpus if cluster.gpus is None else cluster.gpus
     loading = replace(loading or Loading(), settings=None, pixels="pillow")
@@ -118,7 +118,7 @@ def remote_scoring(
         try:
             scores: Scores = ray.get(work, timeout=SCORING_SECONDS)
         except Exception as error:
-            logger.info("%s is scored here, as a node could not: %s", demand.task.name, error)
+            logger.info("%s is scored on this machine, because a node failed: %s", demand.task.name, error)
             return None
         return scores
 

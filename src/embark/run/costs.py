@@ -13,9 +13,9 @@ from embark.field_types import checked
 from embark.models import LOADERS, parameter_count, short_count
 from embark.planning import Workload, workload
 from embark.results.selection import select_tasks
-from embark.results.table import Exact, Interval, Row, Table, Tabular, applicable, data_frame
 from embark.run.models import Models, model_card, model_name, name_models
 from embark.settings import Settings
+from embark.tables import Exact, Interval, Row, Table, Tabular, applicable, by_column
 from embark.tasks import Tasks, by_benchmark
 from embark.types import EmbarkError
 
@@ -78,9 +78,9 @@ class CostReport(Tabular):
         """Everything as plain values, for JSON."""
         return {"estimates": self.rows(), "uncounted": self.uncounted, "notes": self.notes}
 
-    def to_frame(self) -> Any:
-        """`rows` as a pandas data frame."""
-        return data_frame(self.rows())
+    def flat(self) -> tuple[list[str], list[list[Any]]]:
+        """`rows` as columns."""
+        return by_column(self.rows())
 
 
 @checked

@@ -17,7 +17,6 @@ from embark.engine.ray.engine import RayEngine
 from embark.models import Loading
 from embark.models.encoder import Encoder
 from embark.results import CannotSave
-from embark.results.table import shown
 from embark.results.task_rows import remember
 from embark.run.cluster import cluster_engine, loading_here, remote_scoring
 from embark.run.fetching import require_data
@@ -29,6 +28,7 @@ from embark.run.predictions import Prediction, prediction_file
 from embark.run.run_state import activity_state, state_file
 from embark.run.workbench import Workbench
 from embark.stats.means import score
+from embark.tables import shown
 from embark.threads import rare_garbage_collection
 from embark.types import ModelCard, Task
 

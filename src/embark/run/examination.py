@@ -13,9 +13,9 @@ from embark.models import Loading, find_card
 from embark.models.checkpoints import fetch_checkpoint
 from embark.models.encoder import Encoder
 from embark.models.stated_vectors import StatedVectors, stated_vectors
-from embark.results.table import Noted, Row, Table
 from embark.run.models import StoredOnly, load_model, model_card
 from embark.settings import Settings, load_settings
+from embark.tables import Noted, Row, Table
 from embark.types import EmbarkError, ModelCard
 
 SIGNS = {"ok": "✓", "wrong": "✗", "note": "·"}

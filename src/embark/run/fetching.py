@@ -13,14 +13,14 @@ from embark.field_types import checked
 from embark.hub import Hub
 from embark.hub.listing import is_local
 from embark.results.selection import select_tasks
-from embark.results.table import Noted, Row, Table, applicable, data_frame
 from embark.run.crash_log import CrashLog
 from embark.settings import Settings, load_settings
+from embark.tables import Noted, Row, Table, applicable, by_column
 from embark.tasks import Tasks
 from embark.types import EmbarkError, Task
 
 NOTHING = "nothing to fetch: the data of these tasks is here already"
-ONLY_ROWS = "These are the files that rows tell of; readers may open more of them, such as media that rows name."
+ONLY_ROWS = "These are the files that the rows list; readers may open more files, such as media named in the data."
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ class FetchReport(Noted):
             "problems": [{"tasks": tasks, "why": why} for why, tasks in self.problems.items()],
         }
 
-    def to_frame(self) -> Any:
-        """`rows` as a pandas data frame."""
-        return data_frame(self.rows())
+    def flat(self) -> tuple[list[str], list[list[Any]]]:
+        """`rows` as columns."""
+        return by_column(self.rows())
 
 
 @checked

@@ -23,7 +23,6 @@ from embark.engine.report import Report
 from embark.models.adapt import encoder_of
 from embark.models.encoder import Encoder
 from embark.planning import Demand
-from embark.results.table import Exact, Interval, Noted, Row, Score, Table, p_value, signed_ends, signed_points
 from embark.run.embedded_task import item_columns
 from embark.run.workbench import Workbench, readable_items
 from embark.settings import Settings
@@ -32,6 +31,7 @@ from embark.stats.paired import Difference, difference
 from embark.stats.shared import Evidence, ItemNumbers, Observations, Part, interval, interval_of, scale_of
 from embark.stats.statistics import pushes
 from embark.store import MissingVectors, Space, Writer
+from embark.tables import Exact, Interval, Note, Noted, Row, Score, Table, p_value, signed_ends, signed_points
 from embark.types import Array, EmbarkError, ModelCard, Scores, Task
 
 MEAN = "mean"  # the name of the mean over tasks, where there are several
@@ -92,7 +92,12 @@ def points_table(measurements: Sequence[Measurement]) -> Table:
         for m in measurements
         for point in m.points
     ]
-    notes = ("change: since the last step that was scored, on the same items; p-values are not corrected.",)
+    notes = (
+        Note(
+            "change: since the last step that was scored, on the same items; p-values are not corrected.",
+            column="change",
+        ),
+    )
     return Table(("step", "task", "score", "change", "95 %", "p"), tuple(rows), notes)
 
 

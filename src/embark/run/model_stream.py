@@ -35,7 +35,6 @@ from embark.protocol import encoder_fingerprint, fingerprint_of
 from embark.readers.local_state import STATES
 from embark.registries import EVALUATORS
 from embark.results import CannotSave, TaskResult
-from embark.results.table import shown
 from embark.run.fetching import download, from_hub
 from embark.run.ledger import Ledger
 from embark.run.read_ahead import Opened, ReadAhead
@@ -43,6 +42,7 @@ from embark.run.score import Scoring, commit_now, score_task
 from embark.run.workbench import Workbench
 from embark.stats.means import score
 from embark.store import DamagedVectors, MissingVectors
+from embark.tables import shown
 from embark.threads import DaemonThreads
 from embark.types import Array, EmbarkError, Task
 
@@ -383,7 +383,7 @@ class ModelStream:
             if isinstance(error, CannotSave):
                 raise
             if task.limit is not None and type(error) is EmbarkError:
-                error = EmbarkError(f"{error} Of a larger sample (limit) there may be a score.")
+                error = EmbarkError(f"{error} A larger sample (limit) may give a score.")
             self.ledger.fail(self.encoder.card.name, [task.name], error)
             self._release(opened, f"{task.name} failed")
         else:

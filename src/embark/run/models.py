@@ -138,7 +138,7 @@ def renamed(encoder: Encoder, name: str) -> Encoder:
 
 def _named(models: Sequence[str | Encoder | ModelCard], names: Sequence[str]) -> list[Model]:
     if len(names) != len(models) or len(set(names)) != len(names) or not all(names):
-        raise EmbarkError(f"Give each of the {len(models)} models one name of its own, not {', '.join(names)}.")
+        raise EmbarkError(f"Give each of the {len(models)} models a different name, not {', '.join(names)}.")
     for model, name in zip(models, names, strict=True):
         if name != model_name(model):
             check_free(name)
@@ -173,7 +173,7 @@ def _load_again(card: ModelCard, loading: Loading) -> Encoder:
     if plain in MODELS:
         source = plain
     elif card.loader not in ours or LOADERS[card.loader].type == "api" or not card.source or "://" in card.source:
-        _cannot_load(card, "embark does not know where it is from")
+        _cannot_load(card, "the source of its checkpoint is unknown")
     else:
         source = f"{card.loader}:{card.source}" if ":" in plain else card.source
     revision = card.revision if plain in MODELS else None
@@ -182,7 +182,7 @@ def _load_again(card: ModelCard, loading: Loading) -> Encoder:
     except EmbarkError as error:
         _cannot_load(card, str(error))
     if vector_space(encoder.card) != vector_space(card):
-        _cannot_load(card, f"{source} is not what it was then")
+        _cannot_load(card, f"the files of {source} have changed")
     return renamed(encoder, card.name)
 
 
@@ -198,6 +198,6 @@ class StoredOnly(Towers):
 
     def __init__(self, card: ModelCard) -> None:
         def embed(values: list[Any]) -> Array:
-            raise EmbarkError(f"{card.name} is made of functions, which only Python has: give the encoder itself.")
+            raise EmbarkError(f"{card.name} is made of functions: give the encoder itself, in Python.")
 
         super().__init__(card, {kind: Tower(embed) for kind in card.modalities})

@@ -11,8 +11,8 @@ from embark import results
 from embark.catalogue import counted, group_values, listed
 from embark.engine.progress import span
 from embark.results import TaskResult
-from embark.results.table import Table, Tabular, applicable, data_frame
 from embark.stats.means import score_table
+from embark.tables import Table, Tabular, applicable, by_column
 from embark.types import EmbarkError, Task
 
 
@@ -125,9 +125,9 @@ class Run(Tabular):
         counts = [f"Own data: {listed([f'{task} has {size:,} items' for task, size in sizes.items()])}."] * bool(sizes)
         return (*skipped_notes(self.skipped), *self.warnings, *counts)
 
-    def to_frame(self) -> Any:
-        """One row per (model, task, split, subset) as a pandas data frame."""
-        return data_frame(results.long_table(self.results), results.LONG_COLUMNS)
+    def flat(self) -> tuple[list[str], list[list[Any]]]:
+        """One row per (model, task, split, subset)."""
+        return by_column(results.long_table(self.results), results.LONG_COLUMNS)
 
 
 class NothingScored(EmbarkError):

@@ -23,13 +23,13 @@ from embark.models import Loading
 from embark.models.encoder import Bill, Encoder
 from embark.planning import Count, Demand, Outline, Plan, outline
 from embark.results.selection import select_tasks
-from embark.results.table import Exact, Row, Table, Tabular, applicable, data_frame, html_notes
 from embark.run import Skipped, skipped_notes
 from embark.run.crash_log import CrashLog
 from embark.run.models import Models, load_model, model_name, name_models
 from embark.run.predictions import Prediction, prediction_file, scoring_seconds
 from embark.run.workbench import Workbench, incompatibility
 from embark.settings import Settings, load_settings
+from embark.tables import Exact, Note, Row, Table, Tabular, applicable, by_column, html_notes
 from embark.tasks import Tasks
 from embark.types import Array, EmbarkError, ModelCard, Task
 
@@ -166,9 +166,9 @@ class PlanReport(Tabular):
             "tasks": [{"task": task.name, "pools": [vars(pool) for pool in task.pools]} for task in self.tasks],
         }
 
-    def to_frame(self) -> Any:
-        """`rows` as a pandas data frame."""
-        return data_frame(self.rows())
+    def flat(self) -> tuple[list[str], list[list[Any]]]:
+        """`rows` as columns."""
+        return by_column(self.rows())
 
 
 @checked
@@ -304,8 +304,7 @@ def _summary(tasks: Sequence[Task], rows: Outline) -> tuple[str, ...]:
     saved = rows.items - rows.unique
     whole = " with all their items" if any(task.limit for task in tasks) else ""
     return (
-        f"{counted(len(tasks), 'task')}{whole}, by the rows' own counts "
-        "(no data was read; --data plans on the data itself)",
+        Note(f"{counted(len(tasks), 'task')}{whole}, by the rows' own counts; no data was read", "--data reads it"),
         f"  task by task   {rows.items:>12,} items to embed",
         f"  embedded once  {rows.unique:>12,} for a CLIP-like model, which sees an item the same way in every role",
         f"  saved          {saved:>12,} ({100 * saved / max(rows.items, 1):.1f} %)",

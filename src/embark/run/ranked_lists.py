@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from embark.run.models import Models, choose_models
 from embark.run.stages import StagedWorkbench, Stages
 from embark.run.workbench import Workbench, readable_items
 from embark.settings import Settings, load_settings
+from embark.tables import Columnar
 from embark.tasks import Tasks
 from embark.types import Array, Dataset, EmbarkError, Task
 
@@ -38,7 +40,7 @@ FORMATS = {"jsonl": ".jsonl", "trec": ".run"}
 
 
 @dataclass(frozen=True)
-class Ranking:
+class Ranking(Columnar):
     """The best documents of each query of one split and subset, best first."""
 
     model: str
@@ -49,6 +51,15 @@ class Ranking:
     documents: tuple[tuple[str, ...], ...]
     scores: Array
     protocol: str = "paper"  # names the stages, where there are some
+
+    def flat(self) -> tuple[list[str], list[list[Any]]]:
+        """A line per query and document: their ids, the rank and the score."""
+        lists = zip(self.queries, self.documents, self.scores.tolist(), strict=True)
+        return ["query_id", "corpus_id", "rank", "score"], [
+            [query, document, rank, score]
+            for query, documents, scores in lists
+            for rank, (document, score) in enumerate(zip(documents, scores, strict=True), 1)
+        ]
 
     def lines(self, format: str) -> Iterator[str]:
         """One JSON object per query, or one line per document as trec_eval reads it."""
@@ -90,7 +101,7 @@ def rank(
     settings = settings or load_settings()
     chosen = select_tasks(tasks, None, settings)
     if others := [task.name for task in chosen if task.evaluator != "retrieval"]:
-        raise EmbarkError(f"Only retrieval tasks rank a corpus; {', '.join(others[:3])} do otherwise. Leave them out.")
+        raise EmbarkError(f"Only retrieval tasks rank a corpus; {', '.join(others[:3])} do not. Leave them out.")
     bench: Workbench = Unlabeled(settings, show_progress=show_progress)
     if stages:
         bench = StagedUnlabeled(stages, loading or Loading(), bench)

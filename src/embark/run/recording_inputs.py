@@ -82,7 +82,7 @@ def export_inputs(
     settings = settings or load_settings()
     rows = select_tasks(tasks, None, settings)
     if others := [row.name for row in rows if row.evaluator != "retrieval"]:
-        raise EmbarkError(f"Only retrieval tasks have stages; {', '.join(others[:3])} do otherwise. Leave them out.")
+        raise EmbarkError(f"Only retrieval tasks have stages; {', '.join(others[:3])} do not. Leave them out.")
     root = Path(out)
     if stage == "rerank":
         if model is None:

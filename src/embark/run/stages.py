@@ -75,9 +75,7 @@ class Stages:
         for stage in self.prompts:
             check_name("stage with a prompt", stage, prompts())
             if getattr(self, stage) is None:
-                raise EmbarkError(
-                    f"There is a prompt for '{stage}', but no model that it is for: name one (--{stage})."
-                )
+                raise EmbarkError(f"There is a prompt for '{stage}' but no model: name one (--{stage}).")
 
     def own_prompts(self) -> dict[str, str]:
         """The user's prompts, exactly as given; of a file, all but its last line feed."""
@@ -388,7 +386,7 @@ def _map_items(task: Task, data: Dataset, change: Callable[[Item], Item | None])
     if not count:
         return data
     if task.unreadable == "error":
-        raise EmbarkError(f"{count} items cannot be put into words, because they do not decode.")
+        raise EmbarkError(f"{count} items cannot be captioned, because they cannot be decoded.")
     return replace(
         without(data, with_variants(unreadable)), skipped=(*data.skipped, f"left out {count} items that do not decode")
     )

@@ -9,11 +9,11 @@ from typing import Any
 from embark.catalogue import counted, group_values
 from embark.own import tables as own_tables
 from embark.results import Results
-from embark.results.table import Exact, Row, Table, Tabular
 from embark.settings import Settings, load_settings
 from embark.store import Space
 from embark.store.buckets import open_store
 from embark.store.errors import Gone
+from embark.tables import Exact, Row, Table, Tabular
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,6 @@ from embark.planning import Demand, plan
 from embark.redaction import Content
 from embark.results import Results
 from embark.results.selection import select_tasks
-from embark.results.table import Noted, Row, Table
 from embark.run import Run
 from embark.run.crash_log import CrashLog
 from embark.run.embedded_task import Embedded
@@ -43,6 +42,7 @@ from embark.run.score import Scoring, score_task
 from embark.run.stored_vectors import Stored
 from embark.run.workbench import Workbench
 from embark.settings import Settings, load_settings
+from embark.tables import Noted, Row, Table
 from embark.types import Array, EmbarkError, ModelCard, Side, Task
 
 FORMATS = (".parquet", ".npy")
@@ -168,7 +168,7 @@ class _NoModel(Encoder):
         self.card = card
 
     def embed(self, batch: Sequence[Any]) -> Array:
-        raise EmbarkError(f"{self.card.name} is a file of vectors, not a model: it embeds nothing.")
+        raise EmbarkError(f"{self.card.name} is a file of vectors, not a model: it cannot embed items.")
 
 
 class _Imported(Workbench):
@@ -362,7 +362,7 @@ def _read_parquet(path: Path) -> tuple[Array, dict[str, list[str]]]:
 def _read_ids(ids: Any) -> dict[str, list[str]]:
     """The columns of a file of ids, of a mapping, or of a plain list."""
     if ids is None:
-        raise EmbarkError("A matrix does not tell whose its rows are: give the ids (--ids, or ids in Python).")
+        raise EmbarkError("A matrix has no ids: give them with --ids (ids in Python).")
     if isinstance(ids, Mapping):
         return {name: [str(value) for value in ids[name]] for name in ids}
     if not isinstance(ids, Path | str):

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from embark.results import TaskResult
-from embark.results.table import Score
 from embark.stats.intervals import LEVEL
 from embark.stats.reproduction import Tolerance
+from embark.tables import Score
 from embark.types import Task
 
 Verdict = Literal["reproduced", "differs", "not comparable"]

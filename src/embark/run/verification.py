@@ -21,9 +21,7 @@ from embark.field_types import checked
 from embark.models import Loading
 from embark.models.encoder import Encoder
 from embark.results import SAMPLED, Record, Results, TaskResult
-from embark.results.drawing import Drawn
 from embark.results.of_model import results_of_model
-from embark.results.table import Exact, Noted, Row, Score, Table, in_points, points, short, signed_points
 from embark.results.task_rows import known_tasks
 from embark.run import NothingScored, Skipped, evaluate
 from embark.run.causes import Cause, likely_causes
@@ -35,6 +33,8 @@ from embark.stats.outcomes import NotComparable, parts_of
 from embark.stats.reproduction import Tolerance, assumed_error, mean_tolerance, standard_error, tolerance
 from embark.stats.shared import ItemNumbers
 from embark.stats.statistics import pushes
+from embark.tables import Exact, Noted, Row, Score, Table, in_points, points, short, signed_points
+from embark.tables.drawing import Drawn
 from embark.tasks import Tasks
 from embark.types import Array, EmbarkError, Task
 
@@ -389,7 +389,7 @@ def _notes(checks: Sequence[TaskCheck], limit: int | None) -> list[str]:
             f"them, and half of the tasks may be off by {in_points(median(sampled))} points unnoticed"
         )
     if made_by := sorted({pair.result.made_by for pair in pairs} - {"embark"}):
-        notes.append(f"scores of {listed(made_by)} have no outcomes: what numerics may change is assumed, not measured")
+        notes.append(f"scores of {listed(made_by)} have no outcomes: the effect of numerics is assumed, not measured")
     return notes
 
 

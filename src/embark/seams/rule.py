@@ -13,8 +13,8 @@ from embark.types import MODALITIES, Task
 
 if TYPE_CHECKING:  # names in annotations: a seam imports no later room
     from embark.results import TaskResult
-    from embark.results.table import Score
     from embark.stats.means import Mean
+    from embark.tables import Score
 
 Average: TypeAlias = Callable[[Sequence[str], Mapping[str, float]], "Mean"]  # of tasks, with their scores
 SecondAxis: TypeAlias = Callable[

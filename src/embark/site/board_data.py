@@ -7,9 +7,9 @@ from typing import Any
 
 from embark.boards.leaderboards import Entry, Leaderboard
 from embark.boards.rules import summarize
-from embark.results.table import Score, comparable
 from embark.site.scripts import Points, points
 from embark.stats.means import names
+from embark.tables import Score, comparable, without_advice
 
 
 def board_data(name: str, board: Leaderboard) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def board_data(name: str, board: Leaderboard) -> dict[str, Any]:
         "name": name,
         "rule": str(board.rule),
         "resampled": board.resampled,
-        "notes": [*board.notes, *board.table().notes],
+        "notes": [without_advice(note) for note in (*board.notes, *board.table().notes)],
         "columns": columns,
         "models": _models(board.entries),
         "values": [points(cell.value) if cell else None for cell in cells],
@@ -44,7 +44,7 @@ def board_data(name: str, board: Leaderboard) -> dict[str, Any]:
             if cell and (cell.partial or (apart[number] and cell.over))
         },
         "apart": [number for number, cell in enumerate(cells) if cell and apart[number]],
-        "footnotes": footnotes,
+        "footnotes": list(map(without_advice, footnotes)),
     }
 
 

@@ -19,8 +19,8 @@ from embark.field_types import checked
 from embark.models.card_facts import public_card
 from embark.outgoing import write_bytes
 from embark.redaction import this_machine
+from embark.reports.kept import FOLDER
 from embark.results import Results, TaskResult
-from embark.results.table import ENOUGH
 from embark.settings import Settings, load_settings
 from embark.site.board_data import board_data
 from embark.site.comparisons import comparisons_data
@@ -32,8 +32,8 @@ from embark.site.run_data import run_data
 from embark.site.scripts import minute, slug, write_script
 from embark.site.task_data import task_data
 from embark.stats.means import names
-from embark.studies.kept_reports import FOLDER
 from embark.studies.pareto import embedding_times
+from embark.tables import ENOUGH
 from embark.tasks import BENCHMARKS, TASKS, Tasks, Wanted, by_benchmark
 from embark.types import EmbarkError, ModelCard, Task
 

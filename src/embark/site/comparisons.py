@@ -8,10 +8,10 @@ from math import isfinite
 from typing import Any
 
 from embark.results import TaskResult
-from embark.results.table import p_value
 from embark.site.scripts import points, signed
 from embark.stats.compare import Comparison, compare_results
 from embark.stats.gate import Tally
+from embark.tables import p_value
 from embark.types import Task
 
 MOST = 8  # models that are compared with each other

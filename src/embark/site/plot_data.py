@@ -10,12 +10,12 @@ from typing import Any
 from embark.boards.leaderboards import Leaderboard
 from embark.boards.matrix import Matrix, matrix
 from embark.boards.rules import RULES
-from embark.results.table import Score, comparable, rounded
 from embark.site.scripts import Points, points
 from embark.studies.correlate import correlate_tasks
 from embark.studies.languages import by_language
 from embark.studies.pareto import UNITS, pareto_front, sizes
 from embark.studies.scaling import fit_scaling
+from embark.tables import Score, comparable, rounded, without_advice
 from embark.types import EmbarkError
 
 ENOUGH = 8  # models that correlations of tasks are drawn from
@@ -68,7 +68,7 @@ def _front(scores: Matrix, times: Mapping[str, float], cost: str) -> dict[str, A
         "costs": front.costs.tolist(),
         "scores": [points(score) for score in front.scores.tolist()],
         "front": front.unbeaten.tolist(),
-        "notes": list(front.table().notes),
+        "notes": list(map(without_advice, front.table().notes)),
     }
 
 

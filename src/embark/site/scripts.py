@@ -16,7 +16,7 @@ from embark import escape
 from embark.outgoing import json_text, write_text
 from embark.redaction import Content, Private, this_machine
 from embark.results import finite
-from embark.results.table import in_points, signed_points
+from embark.tables import in_points, signed_points
 
 Points = tuple[float, str] | None  # a number in full, and the text that people read, the same as on the command line
 

@@ -24,12 +24,12 @@ from embark.boards.comparable_results import Include
 from embark.field_types import checked
 from embark.paths import Outside, inside
 from embark.redaction import this_machine
+from embark.reports.kept import FOLDER
 from embark.results import Results, TaskResult
 from embark.settings import Settings, load_settings
 from embark.site.bundle import export_site
 from embark.site.run_data import run_data
 from embark.site.scripts import script
-from embark.studies.kept_reports import FOLDER
 from embark.tasks import Tasks, Wanted
 from embark.types import EmbarkError
 

@@ -15,9 +15,15 @@ from embark.catalogue import Catalogue, counted, group_values, listed
 from embark.field_types import checked
 from embark.models.encoder import Encoder
 from embark.results import Results, TaskResult
-from embark.results.drawing import Drawn
 from embark.results.of_model import results_of_model
-from embark.results.table import (
+from embark.results.task_rows import NO_TASK, known_tasks, without_task
+from embark.settings import Settings, load_settings
+from embark.stats.gate import Pair, Tally, draw_differences, losses, verdict_of
+from embark.stats.intervals import holm
+from embark.stats.outcomes import NotComparable, Parts, observations_of, parts_of
+from embark.stats.paired import Contrast, Difference, contrasts, mean_difference, task_difference
+from embark.stats.shared import ItemNumbers
+from embark.tables import (
     Cell,
     Exact,
     Interval,
@@ -30,17 +36,11 @@ from embark.results.table import (
     signed_ends,
     signed_points,
 )
-from embark.results.task_rows import NO_TASK, known_tasks, without_task
-from embark.settings import Settings, load_settings
-from embark.stats.gate import Pair, Tally, draw_differences, losses, verdict_of
-from embark.stats.intervals import holm
-from embark.stats.outcomes import NotComparable, Parts, observations_of, parts_of
-from embark.stats.paired import Contrast, Difference, contrasts, mean_difference, task_difference
-from embark.stats.shared import ItemNumbers
+from embark.tables.drawing import Drawn
 from embark.tasks import Tasks, by_benchmark, choose_tasks
 from embark.types import Array, EmbarkError, Task
 
-TOO_FEW = "A mean without an interval is over a task with too few pairs to tell its difference."
+TOO_FEW = "A mean has no interval if one of its tasks has too few pairs."
 FEW = 3  # tasks and reasons that the note on refused ones names
 
 
@@ -128,7 +128,7 @@ class Comparison(Drawn):
                 f"be told apart on {total.ties} (mean difference {mean})."
             )
         if total.p is None or verdict_of(total.difference, total.p) == "tie":
-            return f"On {tasks}, no difference between {self.a} and {self.b} is more than chance would make."
+            return f"On {tasks}, no difference between {self.a} and {self.b} is significant."
         word = "better" if total.difference > 0 else "worse"
         return f"Over {tasks}, {self.a} is {word} than {self.b} in the mean ({mean}), though on no task alone."
 

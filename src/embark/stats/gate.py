@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from embark.results.table import short, signed_points
 from embark.stats.intervals import LEVEL
+from embark.tables import short, signed_points
 
 COLORS = {"win": "#0072B2", "tie": "#999999", "loss": "#D55E00"}
 LABELS = {"win": "better", "tie": "cannot be told apart", "loss": "worse"}

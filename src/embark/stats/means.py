@@ -10,9 +10,9 @@ from statistics import fmean
 
 from embark.catalogue import group_values
 from embark.results import TaskResult, mark_commits
-from embark.results.table import Exact, Row, Score, Table, footnoted, points
 from embark.stats.intervals import combined_interval, wider
 from embark.stats.outcomes import Readings
+from embark.tables import Exact, Row, Score, Table, footnoted, points
 from embark.types import EmbarkError, Task
 
 ModelKey = tuple[str, str, str]  # model, revision, source of the scores

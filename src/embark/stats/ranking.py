@@ -14,10 +14,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from embark.results.table import letters
 from embark.stats.intervals import LEVEL, holm
 from embark.stats.outcomes import Readings
 from embark.stats.shared import Evidence
+from embark.tables import letters
 from embark.types import Array, EmbarkError
 
 FEWEST = 6  # kinds of tasks; fewer could not part any models at 5 %

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 
-from embark.results.drawing import Drawn
-from embark.results.table import Noted, Table
+from embark.tables import Noted, Table
+from embark.tables.drawing import Drawn
 
 
 @dataclass(frozen=True)

@@ -18,30 +18,30 @@ from embark.studies.registry import STUDIES
 from embark.types import EmbarkError
 
 if TYPE_CHECKING:  # at run time, a function is imported when it is asked for
-    from embark.studies.answers import answers as answers
     from embark.studies.breakdown import breakdown as breakdown
     from embark.studies.calibration import calibration as calibration
     from embark.studies.confusion import confusion as confusion
     from embark.studies.correlate import correlate as correlate
     from embark.studies.distill import distill as distill
-    from embark.studies.external_scores import mllm as mllm
-    from embark.studies.extremes import extremes as extremes
-    from embark.studies.gains import gains as gains
     from embark.studies.geometry import geometry as geometry
     from embark.studies.groups import heatmap as heatmap
     from embark.studies.groups import profile as profile
     from embark.studies.languages import languages as languages
     from embark.studies.maps import map as map
-    from embark.studies.medians import medians as medians
+    from embark.studies.mieb.external_scores import mllm as mllm
+    from embark.studies.mieb.rendering import rendering as rendering
     from embark.studies.pareto import pareto as pareto
     from embark.studies.predict import predict as predict
-    from embark.studies.rendering import rendering as rendering
     from embark.studies.scaling import scaling as scaling
     from embark.studies.search_cost import index as index
     from embark.studies.task_variants import prompts as prompts
     from embark.studies.task_variants import robustness as robustness
     from embark.studies.task_variants import shots as shots
     from embark.studies.task_variants import topk as topk
+    from embark.studies.unibench.answers import answers as answers
+    from embark.studies.unibench.extremes import extremes as extremes
+    from embark.studies.unibench.gains import gains as gains
+    from embark.studies.unibench.medians import medians as medians
     from embark.studies.vector_variants import quantize as quantize
     from embark.studies.vector_variants import similarity as similarity
     from embark.studies.vector_variants import truncate as truncate

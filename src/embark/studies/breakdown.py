@@ -10,13 +10,13 @@ import numpy as np
 
 from embark.catalogue import check_name, group_values, listed
 from embark.results import ABOUT, TaskResult
-from embark.results.table import Exact, Row, Score, Table, short
 from embark.settings import Settings
 from embark.stats.outcomes import observations_of, require_outcomes
 from embark.stats.shared import ItemNumbers, Observations, part_interval
 from embark.studies.analysis import Analysis
-from embark.studies.own_results import own_results
-from embark.studies.plotting import color, marker
+from embark.studies.outcomes import columns_of, load_outcomes
+from embark.studies.plotting import draw_series
+from embark.tables import Exact, Row, Score, Table, short
 from embark.tasks import Tasks
 from embark.types import Array, EmbarkError
 
@@ -38,7 +38,7 @@ def breakdown(
     values of a label counts in each of their groups. `pool` puts the items of all tasks together: one group a value.
     Published scores have no outcomes of items, so they cannot be broken down.
     """
-    results = own_results(tasks, settings=settings)
+    results = load_outcomes(tasks, settings=settings)
     numbers: dict[str, ItemNumbers] = {}
     groups = [
         group
@@ -57,7 +57,7 @@ def breakdown(
     return Breakdown(tuple(map(_part, _pooled(groups) if pool else groups)), notes=results.notes)
 
 
-class _Group(NamedTuple):
+class LabeledItems(NamedTuple):
     """The outcomes of a model on the items of a task that have one value of a label."""
 
     model: str
@@ -70,7 +70,7 @@ class _Group(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Part:
+class LabelScore:
     """The score of a model on the items of a task that have one value of a fact."""
 
     model: str
@@ -86,7 +86,7 @@ class Part:
 class Breakdown(Analysis):
     """Scores by task, fact and value, of several models."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[LabelScore, ...]
 
     @property
     def title(self) -> str:
@@ -112,24 +112,20 @@ class Breakdown(Analysis):
     def draw(self, figure: Any) -> None:
         """A row for each group, and in it a point with its interval for each model."""
         axes = figure.subplots()
-        places = {group: -row for row, group in enumerate(self._groups)}
-        several = len({task for task, _, _ in places}) > 1
-        step = 0.7 / len(self._models)
-        for number, model in enumerate(self._models):
-            own = [part for part in self.parts if part.model == model]
-            shift = step * (number - (len(self._models) - 1) / 2)
-            rows = [places[part.task, part.fact, part.value] - shift for part in own]
-            ends = ([100 * part.interval[0] for part in own], [100 * part.interval[1] for part in own])
-            axes.hlines(rows, *ends, color=color(number), lw=1)
-            scores = [100 * part.score for part in own]
-            axes.plot(scores, rows, marker(10 * number), ms=4, color=color(number), label=short(model))
+        heights = {group: -row for row, group in enumerate(self._groups)}
+        several = len({task for task, _, _ in heights}) > 1
+        series: dict[str, dict[float, Score]] = {short(model): {} for model in self._models}
+        for part in self.parts:
+            height = heights[part.task, part.fact, part.value]
+            series[short(part.model)][height] = Score(part.score, *part.interval)
+        draw_series(axes, series)
         counts = {(part.task, part.fact, part.value): part.items for part in self.parts}
         names = [
             f"{f'{short(task)} · ' if several else ''}{value} ({counts[task, fact, value]:,})"
-            for task, fact, value in places
+            for task, fact, value in heights
         ]
-        axes.set_yticks(list(places.values()), names, fontsize=7)
-        axes.set(xlabel="score (%), with 95 % intervals over items; in brackets: items", ylim=(0.3 - len(places), 0.7))
+        axes.set_yticks(list(heights.values()), names, fontsize=7)
+        axes.set(xlabel="score (%), with 95 % intervals over items; in brackets: items", ylim=(0.3 - len(heights), 0.7))
         axes.grid(visible=False, axis="y")
         figure.legend(loc="outside lower center", ncols=3, fontsize=8)
 
@@ -142,13 +138,9 @@ class Breakdown(Analysis):
         return list(dict.fromkeys(part.model for part in self.parts))
 
 
-def _groups(result: TaskResult, numbers: ItemNumbers, classes: bool) -> Iterator[_Group]:
+def _groups(result: TaskResult, numbers: ItemNumbers, classes: bool) -> Iterator[LabeledItems]:
     """The groups of a result, by every label that its outcomes hold; none where the score is not a mean of items."""
-    try:
-        table = result.outcomes()
-    except (EmbarkError, OSError, ValueError):  # an imported result has none
-        return
-    columns = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
+    columns = columns_of(result)
     labels = {name.removeprefix(ABOUT): columns[name] for name in columns if name.startswith(ABOUT)}
     if classes and "label" in columns:
         labels[CLASS] = columns["label"]
@@ -161,9 +153,9 @@ def _groups(result: TaskResult, numbers: ItemNumbers, classes: bool) -> Iterator
         for value, rows in sorted(_rows(values).items()):
             shared = Observations(items.first[rows], items.second[rows])
             outcomes = columns[result.metric][rows].astype(float)
-            yield _Group(result.model, result.task, result.metric, label, value, outcomes, shared)
+            yield LabeledItems(result.model, result.task, result.metric, label, value, outcomes, shared)
     for value in conditions:
-        yield _Group(result.model, result.task, value, CONDITION, value, columns[value].astype(float), items)
+        yield LabeledItems(result.model, result.task, value, CONDITION, value, columns[value].astype(float), items)
 
 
 def _conditions(result: TaskResult, columns: Collection[str]) -> list[str]:
@@ -184,7 +176,7 @@ def _rows(values: Array) -> dict[str, list[int]]:
     return group_values(pairs)
 
 
-def _pooled(groups: Sequence[_Group]) -> list[_Group]:
+def _pooled(groups: Sequence[LabeledItems]) -> list[LabeledItems]:
     """The groups of all tasks put together, one for each model and value."""
     metrics = dict.fromkeys(group.metric for group in groups if group.label != CONDITION)
     if len(metrics) > 1:
@@ -194,11 +186,11 @@ def _pooled(groups: Sequence[_Group]) -> list[_Group]:
     for (model, label, value), parts in by_value.items():
         items = Observations(*(np.concatenate([part.items[side] for part in parts]) for side in (0, 1)))
         outcomes = np.concatenate([part.outcomes for part in parts])
-        pooled.append(_Group(model, "all tasks", parts[0].metric, label, value, outcomes, items))
+        pooled.append(LabeledItems(model, "all tasks", parts[0].metric, label, value, outcomes, items))
     return pooled
 
 
-def _part(group: _Group) -> Part:
+def _part(group: LabeledItems) -> LabelScore:
     ends = part_interval("mean", group.metric, {group.metric: group.outcomes}, group.items)
     mean = float(np.mean(group.outcomes))
-    return Part(group.model, group.task, group.label, group.value, mean, ends, len(group.outcomes))
+    return LabelScore(group.model, group.task, group.label, group.value, mean, ends, len(group.outcomes))

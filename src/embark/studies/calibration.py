@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from embark.catalogue import group_values, listed
+from embark.catalogue import group_values
 from embark.results import TaskResult
-from embark.results.drawing import COLUMN, PAGE
-from embark.results.table import Row, Score, Table, short
 from embark.settings import Settings
 from embark.stats.intervals import mean_interval
 from embark.studies.analysis import Analysis
-from embark.studies.own_results import own_results
-from embark.studies.plotting import GREY, color, legend_below, marker
+from embark.studies.outcomes import columns_of, read_outcomes
+from embark.studies.plotting import GREY, color, legend_below, legend_entry, marker, panels_across, subplots
+from embark.tables import Row, Score, Table, short
+from embark.tables.drawing import COLUMN, PAGE
 from embark.tasks import Tasks, Wanted
-from embark.types import Array, EmbarkError
+from embark.types import Array
 
 BINS = 15  # of equal width, as is usual
 DRAWS = 300
@@ -35,17 +35,8 @@ def calibration(
     Probabilities are a softmax over the classes at the model's own scale of similarities (100 where it states none).
     `models` are names or patterns. Published scores have no outcomes.
     """
-    loaded = own_results(tasks, models, settings)
-    results = loaded.results
-    parts = {result.model + result.task: confidence_of(result) for result in results}
-    calibrated = tuple(part for part in parts.values() if part is not None)
-    if not calibrated:
-        raise EmbarkError(
-            "No result on disk tells how sure its predictions are: only zero-shot tasks do. Run one first."
-        )
-    left_out = [f"{result.task} of {result.model}" for result in results if parts[result.model + result.task] is None]
-    more = (f"left out, outcomes tell no probabilities: {listed(left_out, 3)}",) if left_out and tasks else ()
-    return Calibration(calibrated, notes=(*loaded.notes, *more))
+    parts, notes = read_outcomes(confidence_of, "probabilities", "zero-shot", tasks, models, settings)
+    return Calibration(parts, notes=notes)
 
 
 @dataclass(frozen=True)
@@ -121,12 +112,10 @@ class Calibration(Analysis):
 
     def draw(self, figure: Any) -> None:
         """A panel per task: accuracy against confidence, bin by bin; below the diagonal, a model is too sure."""
-        from matplotlib.lines import Line2D
-
         models = list(dict.fromkeys(part.model for part in self.parts))
-        panels = figure.subplots(*self._panels, squeeze=False, sharex=True, sharey=True).ravel()
         by_task = group_values((part.task, part) for part in self.parts)
-        for axes, (task, parts) in zip(panels, by_task.items(), strict=False):
+        panels = subplots(figure, self._panels, len(by_task), sharex=True, sharey=True)
+        for axes, (task, parts) in zip(panels, by_task.items(), strict=True):
             axes.plot([0, 100], [0, 100], color=GREY, lw=0.8, ls=":")
             for part in parts:
                 number = models.index(part.model)
@@ -135,17 +124,13 @@ class Calibration(Analysis):
             axes.set_title(f"{short(task, 30)}, n = {len(parts[0].right):,}", fontsize=7)
             axes.set(xlim=(0, 102), ylim=(0, 102), aspect="equal", xlabel="confidence (%)", ylabel="accuracy (%)")
             axes.label_outer()
-        for axes in panels[len(by_task) :]:
-            axes.set_axis_off()
-        looks = [Line2D([], [], color=color(number), marker=marker(8 * number)) for number in range(len(models))]
+        looks = [legend_entry(color=color(number), marker=marker(8 * number), lw=1.2) for number in range(len(models))]
         legend_below(figure, [short(model, 34) for model in models], looks)
 
     @property
     def _panels(self) -> tuple[int, int]:
         """Rows and columns of panels."""
-        count = len({part.task for part in self.parts})
-        across = min(count, ACROSS)
-        return -(-count // across), across
+        return panels_across(len({part.task for part in self.parts}), ACROSS)
 
 
 def calibration_error(right: Array, probability: Array) -> float:
@@ -156,15 +141,12 @@ def calibration_error(right: Array, probability: Array) -> float:
 
 
 def confidence_of(result: TaskResult) -> Confidence | None:
-    """The predictions that a result's outcomes hold; None where they do not tell how sure they are."""
-    try:
-        table = result.outcomes()
-    except (EmbarkError, OSError, ValueError):  # an imported result has none
-        return None
+    """The predictions that a result's outcomes hold; None where they have no probabilities."""
+    columns = columns_of(result)
     names = ("accuracy", "probability", "entropy", "margin")
-    if not set(names) <= set(table.column_names):
+    if not set(names) <= set(columns):
         return None
-    return Confidence(result.model, result.task, *(np.asarray(table[name], np.float64) for name in names))
+    return Confidence(result.model, result.task, *(columns[name].astype(np.float64) for name in names))
 
 
 def _bins(probability: Array) -> Array:

@@ -11,14 +11,14 @@ import numpy as np
 
 from embark.catalogue import counted, listed
 from embark.results import PREDICTED, TaskResult
-from embark.results.table import Exact, Row, Score, Table, applicable, short
 from embark.settings import Settings
 from embark.stats.intervals import mean_interval
 from embark.studies.analysis import Analysis
-from embark.studies.own_results import own_results
+from embark.studies.outcomes import columns_of, read_outcomes
 from embark.studies.plotting import draw_heat
+from embark.tables import Exact, Row, Score, Table, applicable, short
 from embark.tasks import Tasks, Wanted
-from embark.types import Array, EmbarkError
+from embark.types import Array
 
 PANELS = 4  # drawn side by side
 CLASSES = 30  # drawn of each; of more, those with most errors
@@ -36,17 +36,8 @@ def confusion(
     `models` are names or patterns. With `matrix`, the table has the cells of the confusion matrix instead of a line per
     class. Published scores have no outcomes.
     """
-    loaded = own_results(tasks, models, settings)
-    results = loaded.results
-    parts = tuple(part for result in results if (part := classes_of(result)) is not None)
-    if not parts:
-        raise EmbarkError(
-            "No result on disk tells the classes of its items: only zero-shot and probe tasks do. Run one first."
-        )
-    shown = {(part.model, part.task) for part in parts}
-    left_out = [f"{result.task} of {result.model}" for result in results if (result.model, result.task) not in shown]
-    more = (f"left out, outcomes tell no classes: {listed(left_out, 3)}",) if left_out and tasks else ()
-    return Confusion(parts, matrix, notes=(*loaded.notes, *more))
+    parts, notes = read_outcomes(classes_of, "classes", "zero-shot and probe", tasks, models, settings)
+    return Confusion(parts, matrix, notes=notes)
 
 
 @dataclass(frozen=True)
@@ -81,7 +72,7 @@ class Classified:
             items = int(self.counts[row].sum().round())
             recall = Score(recalls[row], *mean_interval(self.right[self.label == row]))
             outcomes = np.repeat([1.0, 0.0], [round(hits), round(predicted[row] - hits)])
-            ends = mean_interval(outcomes) if len(outcomes) and self.whole else (np.nan, np.nan)
+            ends = mean_interval(outcomes) if len(outcomes) and self.one_run else (np.nan, np.nan)
             precision = Score(hits / predicted[row] if predicted[row] else 0.0, *ends)
             others = self.counts[row] * (np.arange(len(self.classes)) != row)
             worst = int(others.argmax())
@@ -90,7 +81,7 @@ class Classified:
             yield ClassScores(self.classes[row], items, recall, precision, f1, taken_for)
 
     @property
-    def whole(self) -> bool:
+    def one_run(self) -> bool:
         """Whether there was one run, so that counts are numbers of items."""
         return bool((self.counts == self.counts.round()).all())
 
@@ -124,7 +115,7 @@ class Confusion(Analysis):
                 cells = (scores.name, scores.items, scores.recall, scores.precision, _share(scores.f1), most)
                 rows.append(Row(cells, f"{part.model} · {part.task}"))
         columns = ("class", "items", "recall", "precision", "F1", "most often taken for")
-        runs = any(not part.whole for part in self.parts)
+        runs = any(not part.one_run for part in self.parts)
         counts = listed([f"{part.task} {len(part.label):,}" for part in self.parts[:PANELS]])
         notes = {f"Items: {counts}.": True, "Predictions of probes are means over their runs.": runs}
         return Table(columns, tuple(rows), applicable(notes), models="rows")
@@ -147,24 +138,20 @@ class Confusion(Analysis):
             shown = [short(part.classes[i], 22) for i in classes]
             draw_heat(axes, shares, shown, shown, blank=0.5, ends=(0, 100))
             axes.set_aspect("equal")
-            of = f" ({CLASSES} of {len(part.classes)} classes)" if len(classes) < len(part.classes) else ""
-            axes.set_xlabel(f"{short(part.model, 30)}\n{short(part.task, 30)}{of}", fontsize=8)
+            count = f" ({CLASSES} of {len(part.classes)} classes)" if len(classes) < len(part.classes) else ""
+            axes.set_xlabel(f"{short(part.model, 30)}\n{short(part.task, 30)}{count}", fontsize=8)
         if len(self.parts) > PANELS:
             figure.text(0.01, 0.01, f"and {counted(len(self.parts) - PANELS, 'matrix')} more", fontsize=7)
 
 
 def classes_of(result: TaskResult) -> Classified | None:
     """The predictions that a result's outcomes hold by name; None where they hold none."""
-    try:
-        table = result.outcomes()
-    except (EmbarkError, OSError, ValueError):  # an imported result has none
+    columns = columns_of(result)
+    runs = [name for name in columns if re.fullmatch(PREDICTED, name)]
+    if "label" not in columns or not runs:
         return None
-    runs = [name for name in table.column_names if re.fullmatch(PREDICTED, name)]
-    if "label" not in table.column_names or not runs:
-        return None
-    label = np.asarray(table["label"].to_pylist(), np.str_)
-    predicted = np.array([table[name].to_pylist() for name in runs], np.str_)
-    return classified(result.model, result.task, label, predicted)
+    predicted = np.array([columns[name] for name in runs]).astype(np.str_)
+    return classified(result.model, result.task, columns["label"].astype(np.str_), predicted)
 
 
 def classified(model: str, task: str, label: Array, predicted: Array) -> Classified:

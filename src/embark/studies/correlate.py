@@ -13,12 +13,12 @@ from embark.boards.comparable_results import Include
 from embark.boards.matrix import Matrix, load_matrix
 from embark.catalogue import check_name
 from embark.evaluators.sts import correlation as correlation_of
-from embark.results.drawing import PAGE
-from embark.results.table import Row, Table, applicable, named, short
 from embark.settings import Settings
 from embark.stats.shared import Observations, part_interval
 from embark.studies.analysis import Analysis
 from embark.studies.plotting import SMALL, color, legend_below, marker, short_task
+from embark.tables import Row, Table, applicable, named, short
+from embark.tables.drawing import PAGE
 from embark.tasks import Tasks
 from embark.types import Array, EmbarkError
 

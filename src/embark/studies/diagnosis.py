@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from embark.catalogue import check_name
+from embark.documents import FIGURES, TABLES, render
 from embark.escape import markdown
 from embark.outgoing import write_text
 from embark.redaction import Content, redacted, this_machine
-from embark.results.drawing import FORMATS
-from embark.results.table import Noted, Table
 from embark.studies.analysis import Analysis
+from embark.tables import Noted, Table
+from embark.tables.drawing import FORMATS
 from embark.types import EmbarkError
 
 REPORT = "report.md"
-TABLES, FIGURES = "tables", "figures"  # folders
 STYLES = {"csv": "csv", "tex": "latex"}  # of tables, by the ending of their files
 
 
@@ -65,29 +65,22 @@ class Diagnosis(Noted, ABC):
             for name, table in tables.items()
             for ending, style in STYLES.items()
         ]
-        return (write_text(root / REPORT, Content(f"{self.report(figures)}\n"), private), *images, *written)
+        return (write_text(root / REPORT, Content(self.report(figures)), private), *images, *written)
 
     def report(self, figures: str = "svg") -> str:
         """The whole in Markdown, with links to the figures."""
         private = this_machine()
-
-        def shown(text: str) -> str:
-            return markdown(redacted(text, private))
-
-        blocks = [f"# {shown(self.title)}", "\n".join(f"- {shown(line)}" for line in self.findings)]
-        blocks += [f"*{shown(note)}*" for note in self.notes]
-        for name, analysis in self.analyses.items():
-            title = shown(analysis.title)
-            blocks += [
-                f"## {title}",
-                analysis.table().outgoing(private).format("markdown"),
-                f"![{title}]({FIGURES}/{name}.{figures})",
-                f"*{shown(analysis.caption)}* ({_links(name)})",
-            ]
-        if self.further_tables:
-            lines = [f"- {name} ({_links(name)})" for name in self.further_tables]
-            blocks += ["## Further tables", "\n".join(lines)]
-        return "\n\n".join(block for block in blocks if block)
+        return render(
+            "diagnosis.md",
+            lambda text: markdown(redacted(text, private)),
+            {"table": lambda table: table.outgoing(private).format("markdown")},
+            title=self.title,
+            findings=self.findings,
+            notes=self.notes,
+            analyses=list(self.analyses.items()),
+            further=list(self.further_tables),
+            figures=figures,
+        )
 
 
 def make_folder(folder: Path | str) -> None:
@@ -96,7 +89,3 @@ def make_folder(folder: Path | str) -> None:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise EmbarkError(f"No report can be written to {folder}: {error.strerror}. Name another folder.") from error
-
-
-def _links(name: str) -> str:
-    return ", ".join(f"[{ending}]({TABLES}/{name}.{ending})" for ending in STYLES)

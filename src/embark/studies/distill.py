@@ -26,13 +26,13 @@ from embark.boards.matrix import MIEB, Matrix, group_of, grouped, load_matrix
 from embark.boards.rederive import LITE_IN_PAPER
 from embark.catalogue import check_name
 from embark.own.names import tasks_here
-from embark.results.table import Cell, Row, Table, named
 from embark.settings import Settings
 from embark.studies.analysis import Analysis
 from embark.studies.correlate import correlations
 from embark.studies.fidelity import Fidelity, fidelity, totals
 from embark.studies.plotting import COLORS
 from embark.studies.representatives import Representatives, find_representatives
+from embark.tables import Cell, Row, Table, named
 from embark.tasks import Tasks, chosen_benchmark, get_benchmark
 from embark.types import Array, EmbarkError
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from embark.boards.matrix import Matrix, weights
 from embark.catalogue import counted
-from embark.results.table import rounded
 from embark.studies.correlate import Agreement, agreement, correlations
+from embark.tables import rounded
 from embark.types import Array
 
 DRAWS = 200  # random sets beside a chosen one

@@ -14,13 +14,13 @@ import numpy as np
 from embark.evaluators.ranks import take
 from embark.evaluators.similarity import whole
 from embark.evaluators.topk import topk
-from embark.results.drawing import PAGE
-from embark.results.table import Cell, Row, Table, short
 from embark.run.embedded_task import Embedded, EmbeddedPart, sample
 from embark.run.models import Models
 from embark.studies.analysis import Analysis
 from embark.studies.plotting import color, log_axis
 from embark.studies.stored_tasks import SharedArguments, one_stored_task
+from embark.tables import Cell, Row, Table, short
+from embark.tables.drawing import PAGE
 from embark.tasks import Tasks
 from embark.types import Array, Classes, EmbarkError, Gold, Groups, Matches, Qrels, Split, role_of
 

@@ -12,12 +12,12 @@ from embark.boards.aggregate import Standing, standings
 from embark.boards.comparable_results import Include, load_results
 from embark.boards.matrix import DEFAULT_RULE, MIEB, group_of
 from embark.catalogue import check_name, counted, match_words
-from embark.results.drawing import PAGE
-from embark.results.table import Exact, Row, Score, Table, applicable, comparable, footnoted, short
 from embark.settings import Settings
 from embark.stats.means import grouped, mean, mean_score, names
 from embark.studies.analysis import Analysis
-from embark.studies.plotting import COLORS, MARKERS, draw_heat, legend_below
+from embark.studies.plotting import draw_heat, draw_series, legend_below
+from embark.tables import Exact, Row, Score, Table, applicable, comparable, footnoted, short
+from embark.tables.drawing import PAGE
 from embark.tasks import Tasks, Wanted, chosen_benchmark
 from embark.types import EmbarkError, Task
 
@@ -164,26 +164,25 @@ class Profile(Analysis):
     def draw(self, figure: Any) -> None:
         """Scores with intervals in every group, over the range of all models and their median."""
         axes = figure.subplots()
-        width = 0.7 / len(self.models)
         for row, group in enumerate(self.groups):
             values = 100 * np.array(self._values(group))
             if len(self.field) > len(self.models) and len(values):
                 axes.barh(-row, np.ptp(values), left=values.min(), height=0.8, color="#EEEEEE", zorder=0)
                 axes.vlines(np.median(values), -row - 0.4, -row + 0.4, color="#888888", lw=1, zorder=1)
-        for number, m in enumerate(self.models):
-            offset = (len(self.models) - 1) / 2 * width - number * width
-            rows = [offset - row for row, group in enumerate(self.groups) if group in m.groups]
-            scores = [m.groups[group] for group in self.groups if group in m.groups]
-            color = COLORS[number % len(COLORS)]
-            axes.hlines(rows, [100 * s.low for s in scores], [100 * s.high for s in scores], color=color, lw=1.2)
-            shape = MARKERS[number % len(MARKERS)]
-            axes.plot([100 * s.value for s in scores], rows, shape, ms=4, color=color, label=short(m.model, 34))
-            part = [(100 * s.value, row) for s, row in zip(scores, rows, strict=True) if s.partial]
-            if part:
-                axes.plot(*zip(*part, strict=True), shape, ms=2, color="white")
+        rows = {-row: group for row, group in enumerate(self.groups)}
+        points = draw_series(
+            axes,
+            {
+                short(m.model, 34): {row: m.groups[group] for row, group in rows.items() if group in m.groups}
+                for m in self.models
+            },
+        )
+        partial = [(100 * score.value, height) for height, score in points if score.partial]
+        if partial:
+            axes.plot(*zip(*partial, strict=True), "o", ms=2, color="white")
         if len(self.field) > len(self.models):
             axes.plot([], [], "|", color="#888888", ms=9, label="median of all")
-        if any(score.partial for m in self.models for score in m.groups.values()):
+        if partial:
             axes.plot([], [], "o", ms=4, mfc="white", color="#888888", ls="", label="over a part of the tasks")
         axes.set_yticks(range(0, -len(self.groups), -1), list(self.groups), fontsize=8)
         axes.grid(visible=False, axis="y")

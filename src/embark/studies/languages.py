@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
@@ -12,18 +12,19 @@ import numpy as np
 
 from embark.boards.comparable_results import Include, load_results
 from embark.boards.matrix import MIEB
-from embark.catalogue import counted, group_values, listed, match_words
+from embark.catalogue import counted, group_values, listed
 from embark.results import TaskResult
-from embark.results.table import Row, Score, Table, applicable, comparable, footnoted, short
 from embark.settings import Settings
 from embark.stats.intervals import combined_interval
-from embark.stats.means import ModelKey, by_model, short_names
+from embark.stats.means import ModelKey, by_model, mean, mean_score, short_names
 from embark.studies.analysis import Analysis
-from embark.studies.plotting import COLORS, MARKERS, draw_heat, legend_below
+from embark.studies.model_filter import results_of
+from embark.studies.plotting import draw_heat, draw_series, legend_below
+from embark.tables import Row, Score, Table, applicable, comparable, footnoted, short
 from embark.tasks import Tasks, Wanted
 from embark.types import EmbarkError
 
-FEW = 8  # models that are drawn as points; more are a heat map
+DRAWN_AS_POINTS = 8  # models that are drawn as points; more are a heat map
 TOGETHER = 3  # languages that one subset may hold: a pair of languages, the forms of Norwegian
 ALL = "mean over the tasks"
 PARTIAL = "over {} of the {} tasks that have the language"
@@ -41,9 +42,7 @@ def languages(
     `models` are names or patterns.
     """
     loaded = load_results(MIEB if tasks is None else tasks, include=include, settings=settings)
-    known = {result.model for result in loaded.results}
-    wanted = match_words("model with results", known, models) if known else None
-    results = [result for result in loaded.results if wanted is None or result.model in wanted]
+    results = results_of(models, loaded.results)
     multilingual = [task for task in loaded.tasks if len({*task.subsets.values()}) > 1]
     analysis = by_language(by_model(multilingual, results))
     return Languages(analysis.models, analysis.scores, notes=(*loaded.notes, *analysis.notes))
@@ -68,7 +67,11 @@ class Languages(Analysis):
     @property
     def size(self) -> tuple[float, float]:
         rows = len(self._summary)
-        return (7.0, 1.6 + 0.2 * rows) if len(self.models) <= FEW else (4.5 + 0.3 * len(self.models), 2.5 + 0.2 * rows)
+        return (
+            (7.0, 1.6 + 0.2 * rows)
+            if len(self.models) <= DRAWN_AS_POINTS
+            else (4.5 + 0.3 * len(self.models), 2.5 + 0.2 * rows)
+        )
 
     def table(self) -> Table:
         """A row for each language of a task, best first, and a column for each model; then the mean over the tasks."""
@@ -87,7 +90,7 @@ class Languages(Analysis):
         """Few models as points with intervals, a line for each language; many as a heat map."""
         axes = figure.subplots()
         summary = self._summary
-        if len(self.models) > FEW:
+        if len(self.models) > DRAWN_AS_POINTS:
             values = [
                 [100 * scores[m].value if m in scores else np.nan for m in self.models] for scores in summary.values()
             ]
@@ -95,20 +98,9 @@ class Languages(Analysis):
             models = [short(model, 30) for model in self.models]
             draw_heat(axes, np.array(values), list(summary), models, colored=colored)
             return
-        for number, model in enumerate(self.models):
-            offset = 0.16 * ((len(self.models) - 1) / 2 - number) * min(1, 3 / len(self.models))
-            own = [(offset - row, scores[model]) for row, scores in enumerate(summary.values()) if model in scores]
-            color = COLORS[number % len(COLORS)]
-            rows = [row for row, _ in own]
-            axes.hlines(rows, [100 * s.low for _, s in own], [100 * s.high for _, s in own], color=color, lw=1)
-            axes.plot(
-                [100 * s.value for _, s in own],
-                rows,
-                MARKERS[number % len(MARKERS)],
-                ms=3.5,
-                color=color,
-                label=short(model, 34),
-            )
+        rows = {-float(row): scores for row, scores in enumerate(summary.values())}
+        points = {m: {row: scores[m] for row, scores in rows.items() if m in scores} for m in self.models}
+        draw_series(axes, {short(model, 34): scores for model, scores in points.items()})
         axes.set_yticks(range(0, -len(summary), -1), list(summary), fontsize=7)
         axes.margins(y=1 / (2 + len(summary)))
         axes.set(xlabel="score (points)")
@@ -123,54 +115,57 @@ class Languages(Analysis):
 
 def by_language(results: Mapping[ModelKey, Mapping[str, TaskResult]]) -> Languages:
     """The scores of each task's records by language and model; best models and languages come first."""
-    cells: dict[tuple[str, str, str], Score] = {}  # by task, language, model
-    whole: list[tuple[str, str]] = []  # tasks and models of results that do not tell languages apart
-    for model, of_model in zip(short_names(list(results)), results.values(), strict=True):
-        for task, result in of_model.items():
+    scores: dict[tuple[str, str, str], Score] = {}  # by task, language, model
+    unsplit: list[tuple[str, str]] = []  # tasks and models of results that have one score for several languages
+    for model, model_results in zip(short_names(list(results)), results.values(), strict=True):
+        for task, result in model_results.items():
             records = group_values((record.languages, record) for record in result.records)
-            if any(len(group) > TOGETHER for group in records):
-                whole.append((task, model))
+            if any(len(languages) > TOGETHER for languages in records):
+                unsplit.append((task, model))
                 continue
-            for group, of_group in records.items():
-                cells[task, " + ".join(group), model] = _mean([(record.score, record.interval) for record in of_group])
-    if not cells:
+            for languages, group in records.items():
+                values = [record.score for record in group]
+                ends = combined_interval(values, [record.interval for record in group])
+                scores[task, " + ".join(languages), model] = Score(fmean(values), *ends)
+    if not scores:
         raise EmbarkError("No result has scores in several languages: choose tasks that have subsets by language.")
-    cells = _without_scripts(cells)
-    tasks = dict.fromkeys(task for task, _, _ in cells)
+    scores = _without_scripts(scores)
+    tasks = [*dict.fromkeys(task for task, _, _ in scores)]
     if len(tasks) > 1:
-        having = group_values((language, task) for task, language in dict.fromkeys(key[:2] for key in cells))
-        of_cell = group_values(((language, model), (task, score)) for (task, language, model), score in cells.items())
-        for (language, model), scores in of_cell.items():
-            mean = _mean([(score.value, (score.low, score.high)) for _, score in scores])
-            over = frozenset(task for task, _ in scores)
-            cells["", language, model] = replace(mean, count=len(scores), of=len(having[language]), over=over)
+        scores |= _means_over_tasks(scores)
+        tasks.append("")
     rows: dict[tuple[str, str], dict[str, Score]] = {}
-    for (task, language, model), score in cells.items():
+    for (task, language, model), score in scores.items():
         rows.setdefault((task, language), {})[model] = score
-    by_model = group_values((model, score.value) for (_, _, model), score in cells.items())
-    models = sorted(by_model, key=lambda model: (-len(by_model[model]), -fmean(by_model[model])))
-    order = {task: number for number, task in enumerate((*tasks, ""))}
+    values_by_model = group_values((model, score.value) for (_, _, model), score in scores.items())
+    models = sorted(values_by_model, key=lambda model: (-len(values_by_model[model]), -fmean(values_by_model[model])))
 
     def place(row: tuple[str, str]) -> tuple[int, float]:
-        return order[row[0]], -fmean(score.value for score in rows[row].values())
+        return tasks.index(row[0]), -fmean(score.value for score in rows[row].values())
 
-    models_by_task = group_values(whole)
-    untold = [f"{task} ({counted(len(of_task), 'model')})" for task, of_task in models_by_task.items()]
-    notes = (f"left out, languages are not told apart: {listed(untold)}",) if untold else ()
+    names = [f"{task} ({counted(len(models), 'model')})" for task, models in group_values(unsplit).items()]
+    notes = (f"left out, one score for several languages: {listed(names)}",) if names else ()
     return Languages(tuple(models), {row: rows[row] for row in sorted(rows, key=place)}, notes=notes)
 
 
-def _without_scripts(cells: Mapping[tuple[str, str, str], Score]) -> dict[tuple[str, str, str], Score]:
+def _means_over_tasks(scores: Mapping[tuple[str, str, str], Score]) -> dict[tuple[str, str, str], Score]:
+    """The mean of each model in each language over the tasks that have the language, as those of a task ""."""
+    pairs = dict.fromkeys((language, task) for task, language, _ in scores)
+    tasks = group_values(pairs)
+    means = {}
+    for language, model in dict.fromkeys(key[1:] for key in scores):
+        by_task = {task: scores[key] for task in tasks[language] if (key := (task, language, model)) in scores}
+        values = {task: score.value for task, score in by_task.items()}
+        means["", language, model] = mean_score(mean(tasks[language], values), by_task)
+    return means
+
+
+def _without_scripts(scores: Mapping[tuple[str, str, str], Score]) -> dict[tuple[str, str, str], Score]:
     """The scores with languages by their codes alone (deu for deu-Latn), unless there are several scripts of one."""
-    labels = {language for _, language, _ in cells}
+    labels = {language for _, language, _ in scores}
     codes = {label: " + ".join(name.split("-")[0] for name in label.split(" + ")) for label in labels}
     scripts = Counter(codes[label] for label in labels if label != codes[label])
     return {
         (task, codes[language] if scripts[codes[language]] < 2 else language, model): score
-        for (task, language, model), score in cells.items()
+        for (task, language, model), score in scores.items()
     }
-
-
-def _mean(scores: Sequence[tuple[float, tuple[float, float]]]) -> Score:
-    values = [value for value, _ in scores]
-    return Score(fmean(values), *combined_interval(values, [ends for _, ends in scores]))

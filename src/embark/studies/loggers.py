@@ -44,7 +44,8 @@ def csv_text(measurements: Iterable[Measurement], header: bool = True) -> str:
     """Measurements as CSV, one line per step and task; what is not known is empty."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerows([COLUMNS] * header)
+    if header:
+        writer.writerow(COLUMNS)
     for measurement in measurements:
         for point in measurement.points:
             change = point.change or ("",) * 4

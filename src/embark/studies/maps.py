@@ -14,14 +14,14 @@ from embark.catalogue import check_name
 from embark.engine.progress import progress
 from embark.evaluators.ranks import take
 from embark.evaluators.similarity import whole
-from embark.results.drawing import PAGE
-from embark.results.table import Row, Table, applicable, short
 from embark.run.embedded_task import Embedded, EmbeddedPart, sample
 from embark.run.models import Models
 from embark.studies.analysis import Analysis
 from embark.studies.geometry import first_label, part_of
-from embark.studies.plotting import SMALL, color, label_points, legend_below, marker
+from embark.studies.plotting import SMALL, color, label_points, legend_below, marker, panels_across, subplots
 from embark.studies.stored_tasks import SharedArguments, one_stored_task
+from embark.tables import Row, Table, applicable, short
+from embark.tables.drawing import PAGE
 from embark.tasks import Tasks
 from embark.types import Array, Classes, EmbarkError, Groups, Split
 
@@ -107,8 +107,8 @@ class Maps(Analysis):
 
     def draw(self, figure: Any) -> None:
         """One panel per model, one color per group."""
-        panels = figure.subplots(*self._panels, squeeze=False)
-        for axes, model in zip(panels.ravel(), self.models, strict=False):
+        panels = subplots(figure, self._panels, len(self.models))
+        for axes, model in zip(panels, self.models, strict=True):
             for number, name in enumerate(model.group_names):
                 colored = {"color": color(number), "marker": marker(number), "zorder": 2}
                 style = REST if name.endswith(OTHERS) else colored
@@ -117,11 +117,8 @@ class Maps(Analysis):
             axes.set(xticks=[], yticks=[])
             axes.spines[:].set_visible(True)
             axes.set_title(f"{short(model.model)}, n = {len(model.points):,}, trust {model.trust:.2f}")
-        for axes in panels.ravel()[len(self.models) :]:
-            axes.set_axis_off()
-        handles, labels = panels[0, 0].get_legend_handles_labels()
-        legend_below(figure, labels, handles)
-        for axes, model in zip(panels.ravel(), self.models, strict=False):
+        legend_below(figure, *panels[0].get_legend_handles_labels()[::-1])
+        for axes, model in zip(panels, self.models, strict=True):
             if len(model.group_names) > IN_LEGEND:
                 named = [name for name in model.group_names if not name.endswith(OTHERS)]
                 middles = np.array([_middle(model.points[model.groups == name]) for name in named])
@@ -131,8 +128,7 @@ class Maps(Analysis):
     @property
     def _panels(self) -> tuple[int, int]:
         """Rows and columns of panels."""
-        columns = min(len(self.models), 2)
-        return -(-len(self.models) // columns), columns
+        return panels_across(len(self.models), 2)
 
 
 def lay_out(task: Embedded, by: str = "side", method: str | None = None, subset: str | None = None) -> ModelMap:

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from embark.boards.comparable_results import Include
-from embark.boards.matrix import Matrix, load_matrix
+from embark.boards.matrix import Matrix, grouped, load_matrix
 from embark.catalogue import check_name, match_words
+from embark.results import TaskResult
 from embark.settings import Settings
 from embark.tasks import Tasks, Wanted
-from embark.types import EmbarkError, ModelCard
+from embark.types import Array, EmbarkError, ModelCard
 
 MILLION = 1e6
+FEWEST = 3  # that a line or a correlation over models needs
 # Facts that can be held fixed or filtered by; sizes are in millions.
 FACTS: dict[str, Callable[[ModelCard], Any]] = {
     "architecture": lambda card: card.architecture or None,
@@ -24,11 +26,12 @@ FACTS: dict[str, Callable[[ModelCard], Any]] = {
     "parameters": lambda card: card.parameters / MILLION if card.parameters else None,
     "data": lambda card: card.data,
     "dim": lambda card: card.dim,
+    "price": lambda card: card.price,
     "image_size": lambda card: card.image_size,
 }
 
 
-def load_field(
+def load_scores(
     tasks: Tasks,
     models: Wanted,
     where: Sequence[str],
@@ -37,6 +40,13 @@ def load_field(
 ) -> Matrix:
     """The scores of chosen models: those of these names or patterns that meet every condition (see `only_models`)."""
     return only_models(load_matrix(tasks, include=include, settings=settings), models, where)
+
+
+def results_of(models: Wanted, results: Sequence[TaskResult]) -> tuple[TaskResult, ...]:
+    """The results of the models of these names or patterns."""
+    names = {result.model for result in results}
+    wanted = match_words("model with results", names, models) if results else None
+    return tuple(result for result in results if wanted is None or result.model in wanted)
 
 
 def only_models(matrix: Matrix, models: Wanted = None, where: Sequence[str] = ()) -> Matrix:
@@ -57,6 +67,16 @@ def only_models(matrix: Matrix, models: Wanted = None, where: Sequence[str] = ()
     if not mask.any():
         raise EmbarkError(f"None of {len(matrix.models)} models with scores meets {' and '.join(where)}.")
     return matrix.only(models=mask)
+
+
+def group_means(matrix: Matrix, by: str) -> dict[str, Array]:
+    """The mean of each model in each group of tasks; NaN where it lacks a task of the group."""
+    return {name: matrix.values[:, columns].mean(axis=1) for name, columns in grouped(matrix.tasks, by).items()}
+
+
+def sizes_of(matrix: Matrix, name: str) -> Array:
+    """A fact on the card of each model that is a number, such as its parameters in millions; NaN where not known."""
+    return np.array([fact(matrix.cards.get(model), name) or np.nan for model in matrix.models], float)
 
 
 def fact(card: ModelCard | None, name: str) -> Any:

@@ -18,13 +18,13 @@ from typing import Any
 from embark.catalogue import group_values
 from embark.outgoing import write_text
 from embark.results.selection import select_tasks
-from embark.results.table import Table
 from embark.run.live import MEAN, LiveScoring, Measurement, Point, ToEncoder, points_table
 from embark.settings import Settings, load_settings
 from embark.studies import trainers
 from embark.studies.analysis import Analysis
 from embark.studies.loggers import Target, csv_text, logger_of
 from embark.studies.plotting import color, short_task
+from embark.tables import Table
 from embark.tasks import Tasks
 from embark.types import EmbarkError, Task
 
@@ -96,12 +96,12 @@ class Monitor:
             log.warning("%s", self.notes[-1])
             return None
 
-    def curve(self) -> Curve:
+    def curve(self) -> TrainingCurve:
         """All scores so far."""
         if not self.measurements:
             raise EmbarkError("Nothing has been scored yet: call step or score, or give a trainer the callback.")
         notes = (*(note for measurement in self.measurements for note in measurement.notes), *self.notes)
-        return Curve(tuple(self.tasks), tuple(self.measurements), notes=tuple(dict.fromkeys(notes)))
+        return TrainingCurve(tuple(self.tasks), tuple(self.measurements), notes=tuple(dict.fromkeys(notes)))
 
     # ── trainers ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -122,7 +122,7 @@ class Monitor:
 
 
 @dataclass(frozen=True)
-class Curve(Analysis):
+class TrainingCurve(Analysis):
     """The scores of a training run, step by step."""
 
     tasks: tuple[Task, ...]
@@ -144,8 +144,8 @@ class Curve(Analysis):
         """A line a task with its intervals; filled marks where a step differs from the one before; dots at chance."""
         axes = figure.subplots()
         points = group_values((point.task, (m.step, point)) for m in self.measurements for point in m.points)
-        for number, (task, of_task) in enumerate(points.items()):
-            _draw_line(axes, MEAN_COLOR if task == MEAN else color(number), task, of_task)
+        for number, (task, measured) in enumerate(points.items()):
+            _draw_line(axes, MEAN_COLOR if task == MEAN else color(number), task, measured)
         axes.plot([], [], "o", ms=4, color=MEAN_COLOR, label="differs from the step before")
         chances = {task.chance for task in self.tasks if task.name in points and task.chance is not None}
         for number, chance in enumerate(sorted(chances)):
@@ -156,9 +156,7 @@ class Curve(Analysis):
 
 def _draw_line(axes: Any, color: str, task: str, points: Sequence[tuple[int, Point]]) -> None:
     steps = [step for step, _ in points]
-    scores = [100 * point.score for _, point in points]
-    lows = [100 * point.low for _, point in points]
-    highs = [100 * point.high for _, point in points]
+    scores, lows, highs = zip(*((100 * p.score, 100 * p.low, 100 * p.high) for _, p in points), strict=True)
     axes.plot(steps, scores, "--" if task == MEAN else "-", color=color, lw=1.4, label=short_task(task, 30))
     axes.fill_between(steps, lows, highs, color=color, alpha=0.15, lw=0)
     faces = [color if point.significant else "white" for _, point in points]

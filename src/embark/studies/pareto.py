@@ -13,11 +13,12 @@ from embark.boards.comparable_results import Include
 from embark.boards.matrix import Matrix, load_matrix
 from embark.catalogue import check_name, counted, listed
 from embark.results import Results, TaskResult
-from embark.results.drawing import PAGE
-from embark.results.table import Exact, Row, Score, Table, applicable, short
 from embark.settings import Settings, load_settings
 from embark.studies.analysis import Analysis
+from embark.studies.model_filter import fact
 from embark.studies.plotting import COLORS, amount, label_points, log_axis
+from embark.tables import Exact, Row, Score, Table, applicable, short
+from embark.tables.drawing import PAGE
 from embark.tasks import Tasks
 from embark.types import Array, EmbarkError, ModelCard
 
@@ -141,8 +142,7 @@ def on_front(cost: Array, score: Array) -> Array:
 def sizes(cards: Mapping[str, ModelCard], against: str) -> dict[str, float]:
     """Parameters (in millions), dimensions or prices, from the cards that know them."""
     check_name("cost", against, UNITS)
-    scale = 1e6 if against == "parameters" else 1.0
-    return {model: value / scale for model, card in cards.items() if (value := getattr(card, against))}
+    return {model: value for model, card in cards.items() if (value := fact(card, against))}
 
 
 def embedding_times(results: Iterable[TaskResult]) -> dict[str, float]:

@@ -1,17 +1,17 @@
 """Helpers for drawings: colors, markers, short names, axes of sizes, and labels that cover nothing.
 
-The style sheet is `embark.results.drawing.STYLE`; widths of a column and a page are `COLUMN` and `PAGE` there.
+The style sheet is `embark.tables.drawing.STYLE`; widths of a column and a page are `COLUMN` and `PAGE` there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from embark.results.table import rounded, short, without_kind
+from embark.tables import Score, rounded, short, without_kind
 from embark.types import Array
 
 # Okabe and Ito's, which survive every common color blindness, two greys, and those of Tol's muted ones that differ.
@@ -42,6 +42,45 @@ def marker(number: int) -> str:
 def short_task(name: str, most: int = 22) -> str:
     """A task's name without the word for its kind, cut to `most` characters."""
     return short(without_kind(name), most)
+
+
+def draw_scores(
+    axes: Any, heights: Sequence[float] | Array, scores: Sequence[Score], tint: str, marker: str = "o", **look: Any
+) -> None:
+    """Scores in percent with their intervals, each at a height."""
+    axes.hlines(
+        heights, [100 * score.low for score in scores], [100 * score.high for score in scores], color=tint, lw=1
+    )
+    axes.plot([100 * score.value for score in scores], heights, **{"color": tint, "marker": marker, "lw": 0, **look})
+
+
+def draw_series(axes: Any, series: Mapping[str, Mapping[float, Score]]) -> list[tuple[float, Score]]:
+    """The scores of each series (a model, a route), by the height of their row; all points with their own heights.
+
+    Series are shifted against each other by parts of a row, the first at the top.
+    """
+    points: list[tuple[float, Score]] = []
+    for number, (name, scores) in enumerate(series.items()):
+        shift = 0.7 * (number - (len(series) - 1) / 2) / len(series)
+        heights = [row - shift for row in scores]
+        tint = color(number)
+        draw_scores(axes, heights, [*scores.values()], tint, MARKERS[number % len(MARKERS)], label=name)
+        points += zip(heights, scores.values(), strict=True)
+    return points
+
+
+def panels_across(count: int, most: int) -> tuple[int, int]:
+    """The rows and columns of so many panels, with at most so many side by side."""
+    columns = min(count, most)
+    return -(-count // columns), columns
+
+
+def subplots(figure: Any, shape: tuple[int, int], count: int, **shared: bool | str) -> Any:
+    """So many panels of a grid of rows and columns, row by row; the others stay empty."""
+    panels = figure.subplots(*shape, squeeze=False, **shared).ravel()
+    for unused in panels[count:]:
+        unused.set_axis_off()
+    return panels[:count]
 
 
 def amount(value: float) -> str:
@@ -131,15 +170,17 @@ def draw_heat(
     blank: float = -np.inf,
     ends: tuple[float | None, float | None] = (None, None),
     colored: Array | None = None,
-) -> None:
-    """Values as colors with numbers on them, but none below `blank`; what is missing is left white.
+    cmap: str = "viridis",
+    text: Callable[[float], str] = lambda value: rounded(value, 0),
+) -> Any:
+    """An image of values as colors, NaN as white, with the `text` of each value that is not below `blank`.
 
     `colored` tells which values have a color (default: all); the others are numbers alone. `ends` are the values of
     the first and last color (default: the least and the largest).
     """
     colored = np.ones(values.shape, bool) if colored is None else colored
     shades = np.where(colored, values, np.nan)
-    image = axes.imshow(shades, cmap="viridis", aspect="auto", interpolation="nearest", vmin=ends[0], vmax=ends[1])
+    image = axes.imshow(shades, cmap=cmap, aspect="auto", interpolation="nearest", vmin=ends[0], vmax=ends[1])
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
@@ -152,9 +193,17 @@ def draw_heat(
                 red, green, blue, _ = image.cmap(image.norm(value))
                 dark = colored[row, column] and 0.3 * red + 0.59 * green + 0.11 * blue < 0.5
                 axes.text(
-                    column, row, rounded(value, 0), ha="center", va="center", fontsize=SMALL,
+                    column, row, text(value).replace("-", "−"), ha="center", va="center", fontsize=SMALL,
                     color="white" if dark else "black",
                 )  # fmt: skip
+    return image
+
+
+def legend_entry(**look: Any) -> Any:
+    """A legend's entry: a marker, unless the look has a width of line."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], **{"lw": 0, **look})
 
 
 def legend_below(figure: Any, labels: Sequence[str], handles: Sequence[Any], fontsize: float = 7) -> None:

@@ -16,16 +16,16 @@ import numpy as np
 from embark.boards.comparable_results import Include
 from embark.boards.matrix import Matrix, load_matrix
 from embark.own.names import tasks_here
-from embark.results.table import Row, Score, Table, points, rounded, short, signed_points
 from embark.settings import Settings
 from embark.stats.intervals import LEVEL
 from embark.studies.analysis import Analysis
 from embark.studies.plotting import COLORS, label_points, legend_below
+from embark.tables import Row, Score, Table, points, rounded, short, signed_points
 from embark.tasks import Tasks, get_benchmark
 from embark.types import Array, EmbarkError
 
 STRENGTHS = np.logspace(-3, 4, 29)  # of the ridge penalty, on standardized scores
-FEWEST = 12  # models to learn from: with fewer, the bar covers too seldom
+MODELS_TO_LEARN = 12  # models to learn from: with fewer, the bar covers too seldom
 
 
 def predict(
@@ -125,9 +125,9 @@ def predict_totals(matrix: Matrix, names: Sequence[str]) -> Predictions:
         raise EmbarkError(f"The tasks to predict from must be {which}.")
     complete = matrix.complete_rows
     have_part = np.asarray(~np.isnan(matrix.values[:, columns]).any(axis=1))
-    if complete.sum() < FEWEST:
+    if complete.sum() < MODELS_TO_LEARN:
         raise EmbarkError(
-            f"A prediction needs at least {FEWEST} models with every task; there are {int(complete.sum())}."
+            f"A prediction needs at least {MODELS_TO_LEARN} models with every task; there are {int(complete.sum())}."
         )
     x = matrix.values[complete][:, columns]
     y = matrix.values[complete] @ matrix.weights

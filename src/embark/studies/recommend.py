@@ -18,11 +18,11 @@ from embark.boards.matrix import Matrix, load_matrix
 from embark.catalogue import UnknownName, match_words
 from embark.field_types import checked
 from embark.models import parameter_count
-from embark.results.table import Exact, Row, Score, Table, applicable, first, named, short
 from embark.settings import Settings
 from embark.stats.ranking import Place, over_kinds, places
 from embark.studies.analysis import Analysis
 from embark.studies.plotting import SAFE, color, legend_below, marker
+from embark.tables import Exact, Note, Row, Score, Table, applicable, first, named, short
 from embark.tasks import Tasks
 from embark.types import MODALITIES, Array, EmbarkError, ModelCard, Task
 
@@ -88,7 +88,7 @@ class RecommendedModel:
     total: float
     needs: tuple[float, ...]
     scored: int  # tasks with a score
-    of_needs: tuple[int, ...]  # the same, for each need
+    need_counts: tuple[int, ...]  # tasks of each need with a score
     place: Place | None
     card: ModelCard | None
 
@@ -118,8 +118,9 @@ class Recommendation(Analysis):
         shown = first(self.models, self.top if top is None else top)
         partial = any(model.place is None for model in shown)
         sizes = (self.tasks, *map(len, self.needs.values()))
-        rows = [_row(model, self.sure, sizes, [f"{model.scored}/{self.tasks}"] * partial) for model in shown]
-        columns = ("#", "ranks", "tie", "model", *["tasks"] * partial, "mean", *self.needs, "size", "dim")
+        rows = [_row(model, self.sure, sizes, partial) for model in shown]
+        tasks = ("tasks",) if partial else ()
+        columns = ("#", "ranks", "tie", "model", *tasks, "mean", *self.needs, "size", "dim")
         return Table(columns, tuple(rows), self._table_notes(len(shown), partial), models="rows")
 
     def draw(self, figure: Any) -> None:
@@ -149,7 +150,7 @@ class Recommendation(Analysis):
             "Without a rank: some of the tasks have no score; the mean is over the others.": partial,
             "Tasks in several languages count with their mean over languages.": self.multilingual,
             f"Left out: {reasons}.": self.left_out,
-            f"{more} more models follow (--top, or top in Python).": more > 0,
+            Note(f"{more} more models follow", "--top, or top in Python"): more > 0,
         }
         return applicable(notes)
 
@@ -252,12 +253,13 @@ def _dimension(card: ModelCard) -> int | None:
     return card.dim if card.kind == "embedder" else None
 
 
-def _row(model: RecommendedModel, sure: bool, sizes: Sequence[int], covered: list[str]) -> Row:
+def _row(model: RecommendedModel, sure: bool, sizes: Sequence[int], partial: bool) -> Row:
     place, card = model.place, model.card
     ranks, tie = (place.interval, place.tie) if place and sure else ("", "")
-    means = zip((model.total, *model.needs), (model.scored, *model.of_needs), sizes, strict=True)
+    means = zip((model.total, *model.needs), (model.scored, *model.need_counts), sizes, strict=True)
     scores = (None if np.isnan(mean) else Score(mean, np.nan, np.nan, count, of) for mean, count, of in means)
     size = Exact(card.parameters, f"{card.parameters / 1e6:,.0f}M") if card and card.parameters else None
     dim = _dimension(card) if card else None
     shown_dim = Exact(dim, str(dim)) if dim else None
+    covered = (f"{model.scored}/{sizes[0]}",) if partial else ()
     return Row((place.rank if place else None, ranks, tie, named(model.name, 40), *covered, *scores, size, shown_dim))

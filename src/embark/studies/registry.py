@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from embark.catalogue import Registry
 from embark.plugins import registry
 from embark.seams import Study
+from embark.studies import mieb, unibench
+from embark.studies.options import BY, CORRELATION, MODELS, WHERE
 from embark.types import Option
 
-BY = Option(str, "Group tasks by category (the default), type, capability, domain… or task.")
-CORRELATION = Option(("spearman", "pearson"), "Default: spearman.")
 DIMS = Option(list[int], "Dimensions to keep; may be given several times.")
-MODELS = Option(list[str], "Only these models: names or patterns, '*siglip*'.")
 SUBSET = Option(str, "Which subset, where there are several (the first).")
-WHERE = Option(list[str], "Only models with this on their card: architecture=vit, data=400..2000 (millions).")
 
-OF_SCORES = (
+GENERAL = (
     Study(
         "correlate",
         "Which tasks rank models alike: their correlations over models, and clusters of tasks.",
@@ -67,7 +63,7 @@ OF_SCORES = (
     ),
     Study(
         "scaling",
-        "What ten times the parameters, or the training data, go with: points of score by group.",
+        "Points of score for ten times the parameters, or the training data, by group.",
         "embark.studies.scaling:scaling",
         "scores",
         {
@@ -83,58 +79,6 @@ OF_SCORES = (
             "embark analyze scaling --by type --where architecture=vit --where data=400..2000",
             "embark analyze scaling -b UniBench --by task",
         ),
-    ),
-    Study(
-        "gains",
-        "What scale buys in every group of tasks, relative to what it buys on ImageNet.",
-        "embark.studies.gains:gains",
-        "scores",
-        {
-            "against": Option(("data", "parameters"), "Default: data (training examples)."),
-            "by": Option(str, "Group tasks by this tag (default: capability, else category)."),
-            "reference": Option(str, "The task to compare with (ImageNet)."),
-            "models": MODELS,
-            "where": WHERE,
-        },
-        (
-            "embark analyze gains --by type --against parameters --plot gains.svg",
-            "embark analyze gains -b UniBench --include own --where architecture=vit",
-        ),
-    ),
-    Study(
-        "medians",
-        "What the whole field can do: the median over models on every task, against chance.",
-        "embark.studies.medians:medians",
-        "scores",
-        {"by": BY, "models": MODELS, "where": WHERE},
-        (
-            "embark analyze medians -b UniBench --plot medians.svg",
-            "embark analyze medians --where parameters=..500 --format latex",
-        ),
-    ),
-    Study(
-        "extremes",
-        "The mean, the best and the worst model in every group of tasks, and how far those differ in scale.",
-        "embark.studies.extremes:extremes",
-        "scores",
-        {"by": BY, "models": MODELS, "where": WHERE},
-        (
-            "embark analyze extremes --by type",
-            "embark analyze extremes -b UniBench --include own --by capability --format latex",
-        ),
-    ),
-    Study(
-        "mllm",
-        "Whether embedding scores foretell those of multimodal LLMs built on the encoders (MIEB's Figure 4; the scores "
-        "are Cambrian-1's), or any other table of yours.",
-        "embark.studies.external_scores:mllm",
-        "scores",
-        {
-            "table": Option(Path, "CSV: a column of models, then one for each measure; else Cambrian-1's."),
-            "by": BY,
-            "correlation": Option(("pearson", "spearman"), "Default: pearson."),
-        },
-        ("embark analyze mllm --plot mllm.svg", "embark analyze mllm --table mllm.csv --by type"),
     ),
     Study(
         "pareto",
@@ -178,22 +122,6 @@ OF_SCORES = (
         ),
     ),
     Study(
-        "rendering",
-        "What reading costs: the same pairs of sentences as pictures (visual STS) and as text (their twins). Without a "
-        "benchmark or tasks, all visual STS.",
-        "embark.studies.rendering:rendering",
-        "scores",
-        {},
-        (
-            "embark run -m MODEL -t STS13VisualSTS -t STS13",
-            "embark analyze rendering -t STS13VisualSTS",
-            "embark analyze rendering -b 'MIEB(Multilingual)' --plot reading.svg",
-        ),
-    ),
-)
-
-OF_OUTCOMES = (
-    Study(
         "confusion",
         "Your zero-shot and probe tasks class by class: precision, recall, and what each class is taken for.",
         "embark.studies.confusion:confusion",
@@ -228,9 +156,6 @@ OF_OUTCOMES = (
             "embark analyze breakdown -t PocketRobustness --by condition",
         ),
     ),
-)
-
-OF_VECTORS = (
     Study(
         "geometry",
         "The shape of a task's vectors: modality gap, hubs, anisotropy, alignment and uniformity.",
@@ -317,7 +242,7 @@ OF_VECTORS = (
     ),
     Study(
         "robustness",
-        "What each corruption costs: the score under every condition against the clean one.",
+        "The cost of each corruption: the score under every condition against the clean one.",
         "embark.studies.task_variants:robustness",
         "vectors",
         {},
@@ -325,7 +250,7 @@ OF_VECTORS = (
     ),
     Study(
         "index",
-        "What search costs: score, bytes, build time and queries a second of exact, int8, binary and graph indexes.\n\n"
+        "The cost of search: score, bytes, build time and queries a second, by exact, int8, binary or graph index.\n\n"
         "Needs usearch: pip install 'embark-bench[index]'. Times are of this machine; nothing else should run on it.",
         "embark.studies.search_cost:index",
         "vectors",
@@ -337,25 +262,6 @@ OF_VECTORS = (
     ),
 )
 
-OF_GENERATORS = (
-    Study(
-        "answers",
-        "Generative models as classifiers: their answers about the items of zero-shot tasks, matched to the classes, "
-        "or the class whose name is their likeliest answer.",
-        "embark.studies.answers:answers",
-        "generators",
-        {
-            "by": Option(("answer", "likelihood", "mean-likelihood"), "How they choose; default: answer."),
-            "prompt": Option(str, "The question; {classes} are the names of the classes."),
-        },
-        (
-            "embark analyze answers -m Qwen/Qwen2-VL-2B-Instruct -t UniBench/mnist",
-            "embark analyze answers -m Qwen/Qwen2-VL-2B-Instruct -t UniBench/mnist --by likelihood",
-            "embark analyze answers -m MODEL -t PocketGroupZeroShot --prompt 'Is it one of {classes}? Which?'",
-        ),
-    ),
-)
-
 STUDIES: Registry[Study] = registry(
-    "study", {study.name: study for study in (*OF_SCORES, *OF_OUTCOMES, *OF_VECTORS, *OF_GENERATORS)}, "studies"
+    "study", {study.name: study for study in (*GENERAL, *unibench.STUDIES, *mieb.STUDIES)}, "studies"
 )

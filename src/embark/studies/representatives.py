@@ -9,18 +9,18 @@ import numpy as np
 
 from embark.boards.matrix import Matrix, group_of, grouped
 from embark.published import scores
-from embark.results.table import Cell, Row, Table, named, short
 from embark.studies.analysis import Analysis
 from embark.studies.correlate import correlations
 from embark.studies.fidelity import Fidelity, fidelity
 from embark.studies.plotting import COLORS, short_task
+from embark.tables import Cell, Row, Table, named, short
 from embark.types import Array
 
 IN_PAPER = {"category": "UniBench Table 3", "type": "UniBench Table 3", "capability": "UniBench Table 4"}
 
 
 @dataclass(frozen=True)
-class Group:
+class TaskGroup:
     """The tasks of a group, most representative first, and the mean correlation of each with the others (1 alone)."""
 
     name: str
@@ -35,7 +35,7 @@ class Representatives(Analysis):
     matrix: Matrix
     by: str
     correlation: str
-    groups: tuple[Group, ...]
+    groups: tuple[TaskGroup, ...]
     fidelity: Fidelity
 
     @property
@@ -99,7 +99,7 @@ def find_representatives(matrix: Matrix, by: str = "category", correlation: str 
     matrix = matrix.complete()
     groups = _groups(matrix, matrix.values, by, correlation)
 
-    def representatives(groups: tuple[Group, ...]) -> list[int]:
+    def representatives(groups: tuple[TaskGroup, ...]) -> list[int]:
         return sorted(group.columns[0] for group in groups)
 
     without = [
@@ -111,14 +111,16 @@ def find_representatives(matrix: Matrix, by: str = "category", correlation: str 
     return Representatives(matrix, by, correlation, groups, measured, notes=matrix.notes)
 
 
-def _groups(matrix: Matrix, values: Array, by: str, correlation: str) -> tuple[Group, ...]:
+def _groups(matrix: Matrix, values: Array, by: str, correlation: str) -> tuple[TaskGroup, ...]:
     r = correlations(values, correlation)
     groups = []
     for name, columns in grouped(matrix.tasks, by).items():
         within = r[np.ix_(columns, columns)]
         mean = (within.sum(axis=1) - 1) / (len(columns) - 1) if len(columns) > 1 else np.ones(1)
         order = np.argsort(-mean, kind="stable")
-        groups.append(Group(name, tuple(columns[task] for task in order), tuple(float(mean[task]) for task in order)))
+        groups.append(
+            TaskGroup(name, tuple(columns[task] for task in order), tuple(float(mean[task]) for task in order))
+        )
     return tuple(groups)
 
 

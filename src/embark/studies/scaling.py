@@ -9,20 +9,30 @@ from typing import Any
 import numpy as np
 
 from embark.boards.comparable_results import Include
-from embark.boards.matrix import Matrix, grouped
-from embark.catalogue import listed
-from embark.results.drawing import PAGE
-from embark.results.table import Row, Table, applicable, rounded, short
+from embark.boards.matrix import Matrix
+from embark.catalogue import check_name, listed
 from embark.settings import Settings
 from embark.studies.analysis import Analysis
 from embark.studies.correlate import OVER_MODELS, Agreement, agreement
-from embark.studies.model_filter import fact, load_field
-from embark.studies.plotting import COLORS, SMALL, amount, color, label_points, legend_below, log_axis, marker
+from embark.studies.model_filter import FEWEST, fact, group_means, load_scores
+from embark.studies.plotting import (
+    COLORS,
+    SMALL,
+    amount,
+    color,
+    label_points,
+    legend_below,
+    log_axis,
+    marker,
+    panels_across,
+    subplots,
+)
+from embark.tables import Row, Table, applicable, rounded, short
+from embark.tables.drawing import PAGE
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, EmbarkError, ModelCard
 
-UNITS = {"parameters": 1e6, "data": 1.0}  # of a card's number in a million
-FEWEST = 3  # models that a line needs
+AGAINST = ("parameters", "data")
 ACROSS = 3  # panels side by side
 
 
@@ -43,7 +53,7 @@ def scaling(
     compares only models that share a fact: architecture, objective, family, data, parameters. `models` are names or
     patterns, `where` conditions on their cards: "architecture=vit", "data=400..2000" (millions).
     """
-    matrix = load_field(tasks, models, where, include, settings)
+    matrix = load_scores(tasks, models, where, include, settings)
     return fit_scaling(matrix, matrix.cards, against, by, hold)
 
 
@@ -90,7 +100,7 @@ class Scaling(Analysis):
 
     @property
     def size(self) -> tuple[float, float]:
-        return PAGE, 0.9 + 1.7 * self._rows
+        return PAGE, 0.9 + 1.7 * self._panels[0]
 
     def table(self) -> Table:
         """One line per group, steepest first."""
@@ -112,8 +122,8 @@ class Scaling(Analysis):
     def draw(self, figure: Any) -> None:
         """One panel per group: models as points, the fitted line with its 95 % band, the models furthest off it."""
         all_sizes = np.concatenate([trend.sizes for trend in self.trends])
-        panels = figure.subplots(self._rows, min(ACROSS, len(self.trends)), sharex=True, squeeze=False)
-        for axes, trend in zip(panels.flat, self.trends, strict=False):
+        panels = subplots(figure, self._panels, len(self.trends), sharex=True)
+        for axes, trend in zip(panels, self.trends, strict=True):
             for number, stratum in enumerate(np.unique(trend.strata)):
                 rows = trend.strata == stratum
                 held = {"color": color(number), "marker": marker(number)} if self.hold else {"color": COLORS[0]}
@@ -130,19 +140,16 @@ class Scaling(Analysis):
             slope = f"{slope} [{low}, {high}] per ×10, n = {trend.r.n}"
             axes.set_title(f"{short(trend.group, 26)}\n{slope}", fontsize=SMALL)
             axes.margins(x=0.08, y=0.12)
-        for axes in panels.flat[len(self.trends) :]:
-            axes.set_axis_off()
         unit = "training examples" if self.against == "data" else "parameters"
-        drawn = panels.flat[: len(self.trends)]
-        for axes in drawn[-ACROSS:]:  # the lowest of each column
+        for axes in panels[-ACROSS:]:  # the lowest of each column
             axes.tick_params(labelbottom=True)
             axes.set_xlabel(f"{unit} (millions)")
-        for axes in panels[:, 0]:
+        for axes in panels[::ACROSS]:
             axes.set_ylabel("score (points)")
         if self.hold:
-            legend_below(figure, *drawn[0].get_legend_handles_labels()[::-1])
+            legend_below(figure, *panels[0].get_legend_handles_labels()[::-1])
         figure.draw_without_rendering()
-        for axes, trend in zip(panels.flat, self.trends, strict=False):
+        for axes, trend in zip(panels, self.trends, strict=True):
             points = np.column_stack([trend.sizes, 100 * trend.scores])
             off = points[:, 1] - trend.line(trend.sizes)[0]
             extremes = np.unique([off.argmax(), off.argmin()])
@@ -151,8 +158,8 @@ class Scaling(Analysis):
             label_points(axes, off_line[:, 0], off_line[:, 1], names, points, size=SMALL, laid_out=True)
 
     @property
-    def _rows(self) -> int:
-        return -(-len(self.trends) // ACROSS)
+    def _panels(self) -> tuple[int, int]:
+        return panels_across(len(self.trends), ACROSS)
 
 
 def fit_scaling(
@@ -166,14 +173,12 @@ def fit_scaling(
 
     With `hold`, models count that share the fact with another one of another size.
     """
-    if against not in UNITS:
-        raise EmbarkError(f"Scores can be set against {' or '.join(UNITS)}, not '{against}'.")
-    sizes = np.array([_size(cards.get(model), against) for model in matrix.models])
+    check_name("scale of models", against, AGAINST)
+    sizes = np.array([fact(cards.get(model), against) or np.nan for model in matrix.models], float)
     trends, left_out = [], []
-    for group, columns in grouped(matrix.tasks, by).items():
-        scores = matrix.values[:, columns].mean(axis=1)
+    for group, scores in group_means(matrix, by).items():
         rows = np.flatnonzero(~np.isnan(sizes) & ~np.isnan(scores))
-        strata = _strata([fact(cards.get(matrix.models[row]), hold) for row in rows] if hold else [0] * len(rows))
+        strata = _strata([fact(cards.get(matrix.models[row]), hold) if hold else 0 for row in rows])
         rows, strata = _comparable(rows, strata, sizes)
         if len(rows) - len(set(strata.tolist())) < FEWEST - 1 or np.ptp(sizes[rows]) == 0:
             left_out.append(group)
@@ -228,9 +233,3 @@ def _comparable(rows: Array, strata: Array, sizes: Array) -> tuple[Array, Array]
 
 def _fact_name(value: Any) -> str:
     return amount(value) if isinstance(value, (int, float)) else str(value)
-
-
-def _size(card: ModelCard | None, against: str) -> float:
-    """In millions; NaN where it is not known."""
-    value = getattr(card, against, None)
-    return float(value) / UNITS[against] if value else float("nan")

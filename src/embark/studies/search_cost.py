@@ -1,4 +1,4 @@
-"""What retrieval costs in production: score, bytes, build time and speed of search indexes over stored vectors.
+"""The cost of retrieval in production: score, bytes, build time and speed of search indexes over stored vectors.
 
 Times are of this machine, with nothing else running on it.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -16,20 +16,21 @@ from embark.catalogue import check_name, group_values
 from embark.engine.progress import Advance, progress
 from embark.evaluators.retrieval import evaluate_lists
 from embark.evaluators.similarity import as_float32
-from embark.results.drawing import PAGE
-from embark.results.table import Exact, Interval, Row, Score, Table, footnoted, points, short
 from embark.run.embedded_task import Embedded, EmbeddedPart
 from embark.run.models import Models
 from embark.settings import cores
 from embark.stats.paired import difference
-from embark.stats.shared import ItemNumbers, Part, interval
+from embark.stats.shared import Part
 from embark.studies.analysis import Analysis
 from embark.studies.pareto import on_front
 from embark.studies.plotting import SMALL, color, legend_below, log_axis
 from embark.studies.search_indexes import BUILD_EXPANSION, CONNECTIVITY, METHODS, Built, Corpus, Method, Search
 from embark.studies.stored_tasks import SharedArguments, one_stored_task
+from embark.studies.sweep import score_parts
+from embark.tables import Exact, Interval, Row, Score, Table, footnoted, points, short
+from embark.tables.drawing import PAGE
 from embark.tasks import Tasks
-from embark.types import Array, EmbarkError, Qrels
+from embark.types import Array, EmbarkError, Qrels, Scores
 
 LEAST = 10  # documents that a search returns at least, whatever the measure looks at
 RISE = 3  # points between an interval and the name above it
@@ -81,7 +82,7 @@ class IndexCurve:
 
 @dataclass(frozen=True)
 class SearchCosts(Analysis):
-    """What search indexes cost, and what they lose."""
+    """The costs of search indexes, and the scores that they lose."""
 
     curves: tuple[IndexCurve, ...]
     threads: int
@@ -125,17 +126,16 @@ class SearchCosts(Analysis):
             f"graph: HNSW of usearch, {CONNECTIVITY} neighbors, built with {BUILD_EXPANSION} candidates, searched with "
             "as many as the name says; its bytes are those of the index as it is saved, with its vectors.",
         )
-        of_tasks = dict.fromkeys(note for curve in self.curves for note in curve.task.notes)
-        return footnoted(Table(columns, tuple(rows), (*notes, *of_tasks), models="rows"))
+        task_notes = dict.fromkeys(note for curve in self.curves for note in curve.task.notes)
+        return footnoted(Table(columns, tuple(rows), (*notes, *task_notes), models="rows"))
 
     def draw(self, figure: Any) -> None:
         """Score against speed and against size, with intervals; a stair joins what nothing else beats in both."""
         panels = figure.subplots(len(self.curves), 2, sharey="row", squeeze=False)
         for (by_speed, by_size), curve in zip(panels, self.curves, strict=True):
-            speed = np.array([point.speed.middle for point in curve.points])
+            speed, slowest, fastest = np.array([point.speed for point in curve.points]).T
             size = np.array([point.bytes for point in curve.points])
-            spread = np.array([(point.speed.middle - point.speed.low, point.speed.high - point.speed.middle)
-                               for point in curve.points]).T  # fmt: skip
+            spread = np.array([speed - slowest, fastest - speed])
             _draw_panel(by_speed, curve.points, speed, spread, -speed)
             _draw_panel(by_size, curve.points, size, None, size)
             bottom, top = by_size.get_ylim()
@@ -199,29 +199,23 @@ def _curve(task: Embedded, depth: int, repeats: int, threads: int, advance: Adva
     exact: list[Array] = []
     exact_parts: list[Part] = []
     points: list[IndexPoint] = []
+    count = sum(len(corpus.vectors) for corpus in documents)
     for method in METHODS:
         built, seconds = _timed_build(method, documents, threads, repeats)
         for setting in built[0].searches:
             searches = [index.searches[setting] for index in built]
-            ranked = [search(of_part, depth) for search, of_part in zip(searches, queries, strict=True)]
-            value, parts = _scored(task, ranked)
-            apart = difference(parts, exact_parts) if exact_parts else None
+            ranked = [search(vectors, depth) for search, vectors in zip(searches, queries, strict=True)]
+            scored = score_parts(task, _scores(task, ranked))
+            change = Score(*difference(scored.parts, exact_parts)[:3]) if exact_parts else None
             exact = exact or ranked
-            exact_parts = exact_parts or parts
-            point = IndexPoint(
-                method.name,
-                setting,
-                ", ".join(filter(None, (method.name, setting and f"{setting}{method.unit}"))),
-                Score(value, *interval(parts)),
-                None if apart is None else Score(apart.value, apart.low, apart.high),
-                _overlap(ranked, exact),
-                sum(index.bytes for index in built) / sum(len(corpus.vectors) for corpus in documents),
-                seconds,
-                _speed(searches, queries, depth, repeats),
-            )
-            points.append(point)
+            exact_parts = exact_parts or scored.parts
+            name = f"{method.name}, {setting}{method.unit}" if setting else method.name
+            bytes = sum(index.bytes for index in built) / count
+            speed = _speed(searches, queries, depth, repeats)
+            measures = (replace(scored.score, marks=()), change, _overlap(ranked, exact), bytes, seconds, speed)
+            points.append(IndexPoint(method.name, setting, name, *measures))
         advance(1)
-    return IndexCurve(task, sum(map(len, queries)), sum(len(corpus.vectors) for corpus in documents), tuple(points))
+    return IndexCurve(task, sum(map(len, queries)), count, tuple(points))
 
 
 def _vectors(task: Embedded) -> tuple[list[Array], list[Corpus]]:
@@ -242,17 +236,12 @@ def _qrels(part: EmbeddedPart) -> Qrels:
     return part.truth
 
 
-def _scored(task: Embedded, ranked: Sequence[Array]) -> tuple[float, list[Part]]:
-    """The score of ranked lists, one for each part of a task, and the outcomes of its queries."""
-    numbers = ItemNumbers()
-    values = []
-    parts = []
-    for part, lists in zip(task.parts, ranked, strict=True):
-        scores = evaluate_lists(_qrels(part), lists, len(part.vectors["document"]), part.params)
-        observations = numbers.observations("", part.items(scores))
-        values.append(scores.value)
-        parts.append(Part(scores.statistic, scores.main, scores.outcomes, observations))
-    return float(np.mean(values)), parts
+def _scores(task: Embedded, ranked: Sequence[Array]) -> list[Scores]:
+    """The scores of ranked lists, one for each part of a task."""
+    return [
+        evaluate_lists(_qrels(part), lists, len(part.vectors["document"]), part.params)
+        for part, lists in zip(task.parts, ranked, strict=True)
+    ]
 
 
 def _overlap(ranked: Sequence[Array], exact: Sequence[Array]) -> float:

@@ -142,7 +142,7 @@ def _compared(documents: Array, queries: Array, k: int, metric: str, threads: in
     return _positions(matches, len(queries))
 
 
-def _graph_of(documents: Array, of_queries: Callable[[Array], Array], dtype: str, threads: int) -> Built:
+def _graph_of(documents: Array, convert: Callable[[Array], Array], dtype: str, threads: int) -> Built:
     graph = _usearch().Index(
         ndim=documents.shape[1], metric="ip", dtype=dtype, connectivity=CONNECTIVITY, expansion_add=BUILD_EXPANSION
     )
@@ -150,7 +150,7 @@ def _graph_of(documents: Array, of_queries: Callable[[Array], Array], dtype: str
 
     def search(queries: Array, k: int, expansion: int) -> Array:
         graph.expansion_search = expansion
-        return _positions(graph.search(of_queries(queries), k, threads=threads), len(queries))
+        return _positions(graph.search(convert(queries), k, threads=threads), len(queries))
 
     ways = {str(expansion): partial(search, expansion=expansion) for expansion in EXPANSIONS}
     return Built(graph.serialized_length, ways)

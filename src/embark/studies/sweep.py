@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from embark.catalogue import group_values
-from embark.results.drawing import COLUMN, PAGE
-from embark.results.table import Row, Score, Table, footnoted, short
 from embark.run.embedded_task import Embedded
 from embark.stats.paired import difference
 from embark.stats.shared import ItemNumbers, Part, interval
 from embark.studies.analysis import Analysis
-from embark.studies.plotting import GREY, amount, color, legend_below
+from embark.studies.plotting import GREY, amount, color, legend_below, legend_entry, panels_across, subplots
+from embark.tables import Row, Score, Table, applicable, footnoted, short
+from embark.tables.drawing import COLUMN, PAGE
 from embark.types import Array, Scores
 
 LINE_STYLES = ("-", "--", ":", "-.")
@@ -97,20 +97,19 @@ class Sweep(Analysis):
         points = [point for curve in self.curves for point in curve.points]
         with_bytes = any(point.variant.bytes is not None for point in points)
         with_difference = any(point.difference is not None for point in points)
+        shown = {"setting": True, "bytes an item": with_bytes, "score": True, "difference": with_difference}
+        columns = applicable(shown)
         rows = []
         for curve in self.curves:
             section = f"{curve.label}: {curve.metric}, {curve.count}"
             for point in curve.points:
                 size = None if point.variant.bytes is None else round(point.variant.bytes)
-                cells = (point.variant.name, *[size] * with_bytes, point.score, *[point.difference] * with_difference)
-                rows.append(Row(cells, section))
-        columns = ("setting", *["bytes an item"] * with_bytes, "score", *["difference"] * with_difference)
-        notes = (
-            *self.definitions,
-            *["Differences are from the first line, in points, over the same items."] * with_difference,
-            *(note for curve in self.curves for note in curve.task.notes),
-        )
-        return footnoted(Table(columns, tuple(rows), tuple(dict.fromkeys(notes)), models="rows"))
+                cells = zip((point.variant.name, size, point.score, point.difference), shown.values(), strict=True)
+                rows.append(Row(tuple(cell for cell, condition in cells if condition), section))
+        notes = dict.fromkeys(self.definitions, True)
+        notes |= {"Differences are from the first line, in points, over the same items.": with_difference}
+        notes |= dict.fromkeys((note for curve in self.curves for note in curve.task.notes), True)
+        return footnoted(Table(columns, tuple(rows), applicable(notes), models="rows"))
 
     def draw(self, figure: Any) -> None:
         """Lines over a number, or points by name; both with 95 % intervals."""
@@ -124,9 +123,8 @@ class Sweep(Analysis):
         models = list(dict.fromkeys(curve.task.model for curve in self.curves))
         groups = list(dict.fromkeys(point.variant.group for c in self.curves for point in c.points)) or [""]
         groups = [group for group in groups if group] or [""]
-        rows, across = self._panels
-        panels = figure.subplots(rows, across, squeeze=False).ravel()
-        for axes, (task, curves) in zip(panels, self._by_task.items(), strict=False):
+        panels = subplots(figure, self._panels, len(self._by_task))
+        for axes, (task, curves) in zip(panels, self._by_task.items(), strict=True):
             for curve in curves:
                 for number, points in enumerate(_lines(curve, groups)):
                     tint = color(number if len(models) == 1 else models.index(curve.task.model))
@@ -142,22 +140,18 @@ class Sweep(Analysis):
             axes.set_title(f"{task}, {curves[0].count}", fontsize=7)
             if (level := curves[0].task.task.chance) and self.axis != "k":
                 axes.axhline(100 * level, color=GREY, linewidth=0.8, linestyle=":")
-        for axes in panels[len(self._by_task) :]:
-            axes.set_axis_off()
         self._draw_legend(figure, models, groups)
 
     def _draw_legend(self, figure: Any, models: Sequence[str], groups: Sequence[str]) -> None:
         """The colors of the models, the styles of the groups, and the line of chance."""
-        from matplotlib.lines import Line2D
-
         several = len(models) > 1
-        handles = {short(m, 34): Line2D([], [], color=color(i), lw=3) for i, m in enumerate(models)}
+        handles = {short(m, 34): legend_entry(color=color(i), lw=3) for i, m in enumerate(models)}
         for number, group in enumerate(groups if groups != [""] else []):
             look: dict[str, Any] = {"marker": POINT_MARKERS[number % 4], "linestyle": LINE_STYLES[number % 4]}
-            handles[group] = Line2D([], [], color="#444444" if several else color(number), **look)
+            handles[group] = legend_entry(color="#444444" if several else color(number), lw=1.2, **look)
         if self.axis != "k" and any(curve.task.task.chance for curve in self.curves):
-            handles["chance"] = Line2D([], [], color=GREY, linewidth=0.8, linestyle=":")
-        handles["95 % intervals"] = Line2D([], [], color=GREY, alpha=0.3, lw=6)
+            handles["chance"] = legend_entry(color=GREY, lw=0.8, ls=":")
+        handles["95 % intervals"] = legend_entry(color=GREY, alpha=0.3, lw=6)
         if not several and len(groups) > 1:
             del handles[short(models[0], 34)]  # whose colors are those of the groups
         legend_below(figure, list(handles), list(handles.values()))
@@ -170,8 +164,7 @@ class Sweep(Analysis):
     def _panels(self) -> tuple[int, int]:
         """Rows and columns of panels of lines."""
         count = len(self._by_task)
-        across = min(count, 2 if count in (2, 4) else 3)
-        return -(-count // across), across
+        return panels_across(count, 2 if count == 4 else 3)
 
     def _draw_points(self, figure: Any) -> None:
         """Draw a point with its interval for each variant; one panel per curve."""
@@ -192,43 +185,47 @@ class Sweep(Analysis):
 def score_variants(variants: Sequence[Variant], paired: bool = True) -> Curve:
     """Score every variant; differences are from the first, unless the variants measure different things."""
     task = variants[0].task
-    first: list[Part] = []
-    first_ids: list[list[str]] = []
-    first_main = ""
-    points = []
-    for variant in variants:
-        scores = [part.scores() for part in variant.task.parts]
-        columns = [part.items(of_part) for part, of_part in zip(variant.task.parts, scores, strict=True)]
-        ids = [of_part["id"] for of_part in columns]
-        numbers = ItemNumbers()
-        parts = [
-            Part(of_part.statistic, of_part.main, of_part.outcomes, numbers.observations("", items))
-            for of_part, items in zip(scores, columns, strict=True)
-        ]
-        change = difference(parts, first) if paired and ids == first_ids else None
-        apart = None if change is None else Score(change.value, change.low, change.high)
-        points.append(Point(variant, _score(scores, parts), apart))
-        first_main = first_main or scores[0].main
-        first = first or parts
-        first_ids = first_ids or ids
-    metric = task.task.metric if paired else first_main.rpartition("_at_")[0] or first_main
-    return Curve(task, metric, sum(map(len, first_ids)), tuple(points))
+    first = score_parts(task)
+    points = [Point(variants[0], first.score)]
+    for variant in variants[1:]:
+        scored = score_parts(variant.task)
+        same_items = paired and scored.ids == first.ids
+        change = Score(*difference(scored.parts, first.parts)[:3]) if same_items else None
+        points.append(Point(variant, scored.score, change))
+    main = first.parts[0].main
+    metric = task.task.metric if paired else main.rpartition("_at_")[0] or main
+    return Curve(task, metric, sum(map(len, first.ids)), tuple(points))
+
+
+class ScoredParts(NamedTuple):
+    """The score of a task; by part, the outcomes of its items and their ids."""
+
+    score: Score
+    parts: list[Part]
+    ids: list[list[str]]
+
+
+def score_parts(task: Embedded, scores: Sequence[Scores] | None = None) -> ScoredParts:
+    """The mean of a task's parts with its interval, from their scores, or by scoring their vectors."""
+    scores = [part.scores() for part in task.parts] if scores is None else scores
+    numbers = ItemNumbers()
+    parts = []
+    ids = []
+    for part, result in zip(task.parts, scores, strict=True):
+        items = part.items(result)
+        parts.append(Part(result.statistic, result.main, result.outcomes, numbers.observations("", items)))
+        ids.append(items["id"])
+    value = float(np.mean([result.value for result in scores]))
+    warnings = dict.fromkeys(warning for result in scores for warning in result.warnings)
+    return ScoredParts(Score(value, *interval(parts), marks=tuple(warnings)), parts, ids)
 
 
 def _lines(curve: Curve, groups: Sequence[str]) -> list[list[Point]]:
     """The points of each group by position; those of no group are on every line."""
-    on_all = [point for point in curve.points if not point.variant.group]
-    of_groups = [[point for point in curve.points if group and point.variant.group == group] for group in groups]
-    return [sorted([*on_all, *points], key=lambda point: point.variant.x) for points in of_groups]
+    points = sorted(curve.points, key=lambda point: (point.variant.x, bool(point.variant.group)))
+    return [[point for point in points if point.variant.group in ("", group)] for group in groups]
 
 
 def _percentages(points: Sequence[Point]) -> Array:
     """The scores of the points, and both ends of their intervals: three rows."""
     return 100 * np.array([(point.score.value, point.score.low, point.score.high) for point in points]).T
-
-
-def _score(scores: Sequence[Scores], parts: Sequence[Part]) -> Score:
-    """The mean over the parts, with its interval."""
-    value = float(np.mean([of_part.value for of_part in scores]))
-    warnings = dict.fromkeys(warning for of_part in scores for warning in of_part.warnings)
-    return Score(value, *interval(parts), marks=tuple(warnings))

@@ -14,12 +14,12 @@ from embark.evaluators.ranks import take
 from embark.evaluators.similarity import whole
 from embark.evaluators.zeroshot import class_vectors
 from embark.metrics import CUTOFFS
-from embark.results.table import applicable
 from embark.run.embedded_task import Embedded, EmbeddedPart
 from embark.run.models import Models
 from embark.run.stored_vectors import NotStored, Stored
 from embark.studies.stored_tasks import HOW_TO_EMBED, SharedArguments, models_and_tasks
 from embark.studies.sweep import Sweep, Variant, score_variants
+from embark.tables import Note, applicable
 from embark.tasks import Tasks
 from embark.types import Array, Classes, EmbarkError, Qrels, Task, role_of
 
@@ -34,8 +34,9 @@ def topk(model: Models, tasks: Tasks, *, measure: str = "hit_rate", **shared: Un
 
     `shared`: protocol, embed (what is not stored; else it is an error), loading, settings, show_progress.
     """
-    pairs, notes = _of_kind(models_and_tasks(model, tasks, **shared), RANKED, "topk")
-    return _noted(by_cutoff([stored.task(row) for stored, row in pairs], measure), notes)
+    pairs, notes = _scored_by(models_and_tasks(model, tasks, **shared), RANKED, "topk")
+    sweep = by_cutoff([stored.task(row) for stored, row in pairs], measure)
+    return replace(sweep, notes=notes)
 
 
 def robustness(model: Models, tasks: Tasks, **shared: Unpack[SharedArguments]) -> Sweep:
@@ -43,8 +44,8 @@ def robustness(model: Models, tasks: Tasks, **shared: Unpack[SharedArguments]) -
 
     `shared`: protocol, embed (what is not stored; else it is an error), loading, settings, show_progress.
     """
-    pairs, notes = _of_kind(models_and_tasks(model, tasks, **shared), ("robustness",), "robustness")
-    return _noted(by_condition([stored.task(row) for stored, row in pairs]), notes)
+    pairs, notes = _scored_by(models_and_tasks(model, tasks, **shared), ("robustness",), "robustness")
+    return replace(by_condition([stored.task(row) for stored, row in pairs]), notes=notes)
 
 
 def shots(model: Models, tasks: Tasks, *, shots: Sequence[int] = (), **shared: Unpack[SharedArguments]) -> Sweep:
@@ -53,9 +54,9 @@ def shots(model: Models, tasks: Tasks, *, shots: Sequence[int] = (), **shared: U
     More shots than the row's need vectors that a run does not make: `embed` adds them.
     `shared`: protocol, embed (what is not stored; else it is an error), loading, settings, show_progress.
     """
-    pairs, notes = _of_kind(models_and_tasks(model, tasks, **shared), tuple(SHOTS), "shots")
+    pairs, notes = _scored_by(models_and_tasks(model, tasks, **shared), tuple(SHOTS), "shots")
     curves = [[stored.task(row, HOW_TO_EMBED) for row in with_shots(row, shots)] for stored, row in pairs]
-    return _noted(by_shots(curves), notes)
+    return replace(by_shots(curves), notes=notes)
 
 
 def prompts(model: Models, tasks: Tasks, *, prompts: Sequence[str] = (), **shared: Unpack[SharedArguments]) -> Sweep:
@@ -66,7 +67,7 @@ def prompts(model: Models, tasks: Tasks, *, prompts: Sequence[str] = (), **share
     """
     embedded: list[Embedded] = []
     own: dict[str, int] = {}
-    pairs, left_out = _of_kind(models_and_tasks(model, tasks, **shared), ("zeroshot",), "prompts")
+    pairs, left_out = _scored_by(models_and_tasks(model, tasks, **shared), ("zeroshot",), "prompts")
     notes = [*left_out]
     for stored, row in pairs:
         templates = row.templates or (CLASS_NAME,)
@@ -78,11 +79,13 @@ def prompts(model: Models, tasks: Tasks, *, prompts: Sequence[str] = (), **share
             if prompts:
                 raise
             embedded.append(stored.task(row))
-            notes.append(f"{row.name}: bare class names are not stored; --embed (embed=True in Python) adds them")
-    return _noted(by_prompt(embedded, own), notes)
+            notes.append(
+                Note(f"{row.name}: bare class names are not stored", "--embed, or embed=True in Python, adds them")
+            )
+    return replace(by_prompt(embedded, own), notes=tuple(notes))
 
 
-def _of_kind(
+def _scored_by(
     pairs: Sequence[tuple[Stored, Task]], evaluators: Sequence[str], analysis: str
 ) -> tuple[list[tuple[Stored, Task]], tuple[str, ...]]:
     """The models and rows that are scored by one of these evaluators, and a note on the others; none is an error."""
@@ -92,11 +95,6 @@ def _of_kind(
     if not fitting:
         raise EmbarkError(f"{needs}; chosen were {listed(others)}. See: embark tasks --evaluator {evaluators[0]}")
     return fitting, (f"left out, because {needs}: {listed(others)}",) if others else ()
-
-
-def _noted(sweep: Sweep, notes: Sequence[str]) -> Sweep:
-    """The sweep with further notes."""
-    return replace(sweep, notes=(*sweep.notes, *notes))
 
 
 # ── sweeps over tasks with their vectors ─────────────────────────────────────────────────────────────────────────────
@@ -163,7 +161,9 @@ def by_prompt(tasks: Iterable[Embedded], own: Mapping[str, int]) -> Sweep:
         chosen = [(f"“{name}”", [number]) for number, name in enumerate(names)]
         if together > 1:
             chosen.insert(0, (f"{together} together", list(range(together))))
-        curves.append(score_variants([Variant(name, _with_prompts(task, positions, of)) for name, of in chosen]))
+        curves.append(
+            score_variants([Variant(name, _with_prompts(task, positions, numbers)) for name, numbers in chosen])
+        )
     return Sweep("Zero-shot score by prompt", "prompt", tuple(curves), tuple(dict.fromkeys(definitions)), "names")
 
 

@@ -74,7 +74,7 @@ def test_other_vectors_are_refused(store: Store) -> None:
     wanted = texts(encoder)
     report, _ = run(store, encoder, wanted, batch_size=4)
     assert encoder.modes[-1] == (False, True)
-    assert "runs without being compiled: its vectors would be others" in report.warnings[0]
+    assert "runs without being compiled: its vectors would differ" in report.warnings[0]
     assert stored_numbers(store, encoder, wanted) == list(range(60))
 
 

@@ -233,7 +233,7 @@ def test_a_model_that_mixes_items_up_is_not_evaluated(nodes: Any, tmp_path: Path
     with (
         RayEngine(Cluster(nodes.address, copies=1), partial(lengths, reverses=True), lengths, None, SPACE) as engine,
         Store(tmp_path).space("a").writer() as writer,
-        pytest.raises(Inconsistent, match="rows of a batch come back in another order"),
+        pytest.raises(Inconsistent, match="a batch returns rows in another order"),
     ):
         engine.embed(needs_of_texts(300), writer, self_check=True)
 

@@ -41,7 +41,7 @@ def try_compiled(encoder: Encoder, kind: tuple[Modality, ...], batch: Sequence[A
         seconds, compiled = _timed(encoder, batch)
         distance = float(apart(encoder.card, pooled(plain), pooled(compiled)).max())
         if not distance <= limit(encoder.card):
-            problem = f"its vectors would be others (up to {distance:.2g} apart)"
+            problem = f"its vectors would differ (by up to {distance:.2g})"
         compilation.decisions[kind] = not problem and FASTER * seconds < plain_seconds
     except Exception as error:  # compilers raise all kinds of errors
         lines = str(error).strip().splitlines()

@@ -62,9 +62,9 @@ def batch_warning(card: ModelCard, alone: Any, together: Any) -> str:
     if worst <= limit(card):
         return ""
     if reordered(card, own_rows, batch_rows):
-        difference = "rows of a batch come back in another order than the items: each would get another's vector"
+        difference = "a batch returns rows in another order than its items, so items would get each other's vectors"
     elif worst > GROSS:
-        difference = f"an item's vector in a batch is another than alone ({worst:.2g} apart, of 2 at most)"
+        difference = f"an item has another vector in a batch than alone ({worst:.2g} apart, of 2 at most)"
     else:
         return f"vectors depend on their batch (up to {worst:.2g} apart): see `embark doctor {card.name}`"
     raise Inconsistent(f"{card.name} is not evaluated: {difference}. Examine it: embark doctor {card.name}")

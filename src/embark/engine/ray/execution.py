@@ -258,7 +258,7 @@ class Execution:
         if self._is_given_up(place):
             if not any(worker.place.stage == place.stage for worker in self._workers):
                 raise EmbarkError(f"No actor starts on the cluster: {reason}. {free_resources()}")
-            logger.warning("Actors do not start on node %s, and others do their work: %s", place.node[:12], reason)
+            logger.warning("Actors do not start on node %s; other nodes do their work: %s", place.node[:12], reason)
 
     def _is_given_up(self, place: Place) -> bool:
         return self._failed[place] >= STARTS * self._wanted[place]
