@@ -38,7 +38,7 @@ TASKS_EMBEDDED = [
     "PocketNameSTS", "PocketRenderedSTS", "PocketRobustness",
 ]  # fmt: skip
 STAGES = {
-    "captions": "embark/pocket-captions", "rewrite": "embark/pocket-rewrites", "rerank": "embark/pocket-judgements",
+    "caption": "embark/pocket-captions", "rewrite": "embark/pocket-rewrites", "rerank": "embark/pocket-judgements",
 }  # fmt: skip
 THREE = ["PocketNameToImage", "PocketNameSTS", "PocketGroupZeroShot"]
 HEAD = """# Gallery

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, wraps
 from inspect import Parameter, signature
+from numbers import Integral, Real
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -89,7 +90,10 @@ def _is_plain(kind: Any) -> bool:
 
 
 def fits(value: object, kind: Any) -> bool:
-    """Whether a value is of a type, and what it holds of the types within. A whole number is a number, true is none."""
+    """Whether a value is of a type, and what it holds of the types within.
+
+    A whole number is a number, true is none. Numbers of NumPy are numbers, too.
+    """
     outer, inner = get_origin(kind), get_args(kind)
     if outer in (Union, UnionType):
         return any(fits(value, part) for part in inner)
@@ -102,7 +106,7 @@ def fits(value: object, kind: Any) -> bool:
     if outer is type:
         return isinstance(value, type) and issubclass(value, inner[0])
     if kind in (int, float):
-        return isinstance(value, (int, kind)) and not isinstance(value, bool)
+        return isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
     return kind is Any or isinstance(value, outer or kind)
 
 
