@@ -251,7 +251,7 @@ def verdicts(home: Settings) -> Figures:
             partial(check, show_progress=False),
         ),
         "recommend": (
-            "recommend --need 'visual sts,retrieval' --max-parameters 500M --plot recommend.svg",
+            "recommend --need 'visual sts,retrieval' --max-params 500M --plot recommend.svg",
             lambda: embark.recommend("visual sts,retrieval", max_parameters="500M"),
         ),
     }
