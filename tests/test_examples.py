@@ -16,7 +16,7 @@ from typer.main import get_command
 
 from embark.cli import app
 from embark.items import emoji
-from embark.tables import Table
+from embark.tables import Note, Table
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 CLASSES = ("animals & nature", "flags", "food & drink")
@@ -98,7 +98,7 @@ def test_the_plug_in_is_installed_and_its_parts_work_in_every_command(tmp_path: 
 
 
 def test_explanations_of_columns_go_with_them() -> None:
-    table = Table(("model", "tie"), (), ("tie: models with the same letter", "2 tasks"))
+    table = Table(("model", "tie"), (), (Note("tie: models with the same letter", column="tie"), "2 tasks"))
     assert table.only("model").notes == ("2 tasks",)
     assert table.only("*").notes == table.notes
 

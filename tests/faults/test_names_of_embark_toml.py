@@ -79,5 +79,5 @@ def test_a_card_beside_results_sends_no_loader_anywhere(here: None, tiny: embark
         {"loader": "text", "source": ""},
     ):
         meta.write_text(json.dumps(facts | {"embark": facts["embark"] | theirs}))
-        with pytest.raises(EmbarkError, match="has results, but cannot be loaded by its name: embark does not"):
+        with pytest.raises(EmbarkError, match="has results, but cannot be loaded by its name: the source of its"):
             embark.analyze.geometry("test/tiny", "Pages")
