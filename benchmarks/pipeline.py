@@ -55,7 +55,7 @@ from embark.items import Items, media, take, text
 from embark.items.decoding import decode
 from embark.items.lazy_items import MediaItems, Numbered, Texts, text_array
 from embark.items.lazy_media import ParquetColumn
-from embark.models import Encoder, get_model
+from embark.models import Encoder, Loading, get_model
 from embark.models.device_names import CONNECTIONS
 from embark.models.encoder import prepare_many
 from embark.planning import Demand, Need, Plan, plan, task_demand
@@ -186,8 +186,8 @@ class Bench:
 
     def model(self, **options: Any) -> Encoder:
         """The CLIP, as embark loads it."""
-        precisions = {"dtype": self.dtype, "stored_dtype": self.stored}
-        return get_model(f"dual:{self.checkpoint}", device=self.device, **precisions, **options)
+        loading = Loading(self.device, self.dtype, stored_dtype=self.stored, **options)
+        return get_model(f"dual:{self.checkpoint}", loading=loading)
 
     # ── stages ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

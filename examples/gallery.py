@@ -38,7 +38,7 @@ TASKS_EMBEDDED = [
     "PocketNameSTS", "PocketRenderedSTS", "PocketRobustness",
 ]  # fmt: skip
 STAGES = {
-    "captions": "embark/pocket-captions", "rewrite": "embark/pocket-rewrites", "rerank": "embark/pocket-judgements",
+    "caption": "embark/pocket-captions", "rewrite": "embark/pocket-rewrites", "rerank": "embark/pocket-judgements",
 }  # fmt: skip
 THREE = ["PocketNameToImage", "PocketNameSTS", "PocketGroupZeroShot"]
 HEAD = """# Gallery
@@ -148,7 +148,7 @@ def figures(folder: Path) -> Figures:
 
 def scores(home: Settings) -> Figures:
     """Figures of scores: published, own, and made up."""
-    own: dict[str, Any] = {"own": True, "settings": home}
+    own: dict[str, Any] = {"include": "own", "settings": home}
     made_up = field()
     vit = made_up.only(models=np.array([card.architecture == "ViT-B/32" for card in made_up.cards.values()]))
     answered = ("PocketGroupZeroShot", "PocketFlagZeroShot")
@@ -200,7 +200,7 @@ def scores(home: Settings) -> Figures:
             "breakdown -t PocketGroupZeroShot --by class",
             lambda: analyze.breakdown(tasks="PocketGroupZeroShot", by="class", settings=home),
         ),
-        "rendering": ("rendering -b Pocket --own", lambda: analyze.rendering("Pocket", **own)),
+        "rendering": ("rendering -b Pocket --include own", lambda: analyze.rendering("Pocket", **own)),
         "mllm": ("mllm", analyze.mllm),
         "answers": (
             f"answers -m recorded:likelihoods.jsonl {' '.join(f'-t {task}' for task in answered)} --by likelihood",
@@ -251,7 +251,7 @@ def verdicts(home: Settings) -> Figures:
             partial(check, show_progress=False),
         ),
         "recommend": (
-            "recommend --need 'visual sts,retrieval' --max-parameters 500M --plot recommend.svg",
+            "recommend --need 'visual sts,retrieval' --max-params 500M --plot recommend.svg",
             lambda: embark.recommend("visual sts,retrieval", max_parameters="500M"),
         ),
     }

@@ -16,7 +16,7 @@ tasks = embark.folder_task(pictures, name="Pictures", kinds="all")
 print(embark.evaluate([candidate, released], tasks, settings=settings))
 
 # The table of the paper: the best score in bold.
-board = embark.leaderboard(tasks=tasks, published=False, settings=settings).table()
+board = embark.leaderboard(tasks=tasks, include="own", settings=settings).table()
 (out / "table.tex").write_text(board.only(("model", "mean", "Probe", "Zero-shot")).format("latex") + "\n")
 
 # Where the candidate errs, and how it sees the pictures.

@@ -13,7 +13,7 @@ export EMBARK_RESULTS="$out/results"
 embark run -m "$candidate" -m "$released" --folder "$pictures" --name Pictures
 
 # The table of the paper: the best score in bold.
-embark leaderboard --own -t 'Pictures*' --format latex --select 'model,mean,Probe,Zero-shot' > "$out/table.tex"
+embark leaderboard --include own -t 'Pictures*' --format latex --select 'model,mean,Probe,Zero-shot' > "$out/table.tex"
 
 # Where the candidate errs, and how it sees the pictures.
 embark analyze confusion -m "$candidate" -t PicturesProbe --plot "$out/confusion.png"

@@ -106,8 +106,8 @@ def study_of(name: str, settings: Settings) -> Analysis:
     arguments = dict(SCORES[name][0])
     if "table" in arguments:
         arguments["table"] = settings.home / arguments["table"]
-    own = {} if STUDIES[name].needs == "outcomes" else {"own": True}
-    return function(benchmark=BENCHMARK, settings=settings, **own, **arguments)
+    own = {} if STUDIES[name].needs == "outcomes" else {"include": "own"}
+    return function(tasks=BENCHMARK, settings=settings, **own, **arguments)
 
 
 def printed(name: str, style: str, settings: Settings) -> Any:
@@ -117,7 +117,7 @@ def printed(name: str, style: str, settings: Settings) -> Any:
         words = ["-m", MODEL, "-t", task, "--home", str(settings.home), *options]
     else:
         options = tuple(str(settings.home / word) if word.endswith(".csv") else word for word in SCORES[name][1])
-        own = [] if STUDIES[name].needs == "outcomes" else ["--own"]
+        own = [] if STUDIES[name].needs == "outcomes" else ["--include", "own"]
         words = ["-b", BENCHMARK, *own, "--results", str(settings.results), *options]
     result = CliRunner().invoke(app, ["analyze", name, *words, "--format", style])
     assert result.exit_code == 0, result.output
@@ -176,7 +176,7 @@ def test_a_plot_has_a_format() -> None:
 
 
 def test_the_lite_set_of_a_choice_of_tasks(settings: Settings) -> None:
-    study = analyze.distill(tasks="Pocket*", size=20, own=True, settings=settings)
+    study = analyze.distill(tasks="Pocket*", size=20, include="own", settings=settings)
     assert len(study.tasks) == 20
 
 

@@ -77,7 +77,8 @@ def test_a_run_prints_the_table_and_reports_beside_it(tmp_path: Path) -> None:
 def test_an_unknown_name_is_a_message_and_not_a_traceback() -> None:
     ran = process("run", "-t", "PocketFlagZeroshot", "-m", "embark/random")
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert ran.stderr.startswith("error: There is no task named 'PocketFlagZeroshot'. Did you mean PocketFlagZeroShot")
+    message = "error: There is no task or benchmark named 'PocketFlagZeroshot'. Did you mean PocketFlagZeroShot"
+    assert ran.stderr.startswith(message)
     assert len(ran.stderr.splitlines()) == 1
 
 

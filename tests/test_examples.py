@@ -90,7 +90,7 @@ def test_the_plug_in_is_installed_and_its_parts_work_in_every_command(tmp_path: 
     assert "colors/mean is better than embark/random on 1" in embark("compare", "colors/mean", "embark/random")
     assert re.search(r"1 +1 +A +colors/mean +83\.3 \[70\.8, 91\.2\]", embark("leaderboard", "-b", "Colors"))
     assert re.search(r"skyblue +0\.000", embark("analyze", "hardest", "-t", "ColorFamilies", "--top", "5"))
-    embark("site", "-b", "Colors", "page")
+    embark("site", "-b", "Colors", "-o", "page")
     assert "colors/mean" in "".join(path.read_text() for path in (tmp_path / "page").rglob("*.js"))
     for kind, name in (("evaluator", "neighbors"), ("reader", "colors"), ("study", "hardest")):
         assert embark("show", f"--{kind}", name).startswith(f"{name}: ")

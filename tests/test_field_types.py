@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import pytest
 
 from embark.field_types import defaults, fits, misfits, stated_fields, words
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
 FITTING: list[tuple[Any, Any, list[Any], list[Any]]] = [
     (str, "a text", ["", "a"], [1, None, b"a"]),
-    (int, "a whole number", [0, -7], [True, 1.0, "1"]),
-    (float, "a number", [0, 0.5, math.nan], [False, "1", 1j]),
+    (int, "a whole number", [0, -7, np.int64(5)], [True, np.True_, 1.0, np.float64(1), "1"]),
+    (float, "a number", [0, 0.5, math.nan, np.float32(0.5), np.int64(5)], [False, np.False_, "1", 1j]),
     (bool, "true or false", [True], [1, None]),
     (str | None, "a text", ["a", None], [1]),
     (str | Callable[..., Any], "a text or a function", ["a", print], [1]),

@@ -50,14 +50,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "words",
     [
-        ("leaderboard", "-b", "MIEB(lite)", "--published"),
+        ("leaderboard", "-b", "MIEB(lite)", "--include", "published"),
         ("leaderboard", "-b", "Pocket"),
-        ("leaderboard", "--own"),
+        ("leaderboard", "--include", "own"),
         ("leaderboard", *OWN),
         ("compare", "embark/handmade", "embark/random"),
         ("compare", "embark/handmade", "embark/random", *OWN),
         ("recommend", "--need", "retrieval"),
-        ("recommend", "--need", "STS", "--own", *OWN),
+        ("recommend", "--need", "STS", "--include", "own", *OWN),
         ("card", "-m", "embark/handmade"),
     ],
     ids=" ".join,

@@ -115,6 +115,13 @@ def test_t_names_a_task_of_a_tasks_file(here: Path) -> None:
     assert "document" in printed("analyze", "map", "-m", "embark/random", "-t", "PagesRetrieval", "--method", "pca")
 
 
+def test_run_finds_own_tasks_that_results_know(here: Path) -> None:
+    embark.evaluate("embark/random", embark.load_tasks("tasks.toml"), show_progress=False)
+    run = printed("run", "-m", "embark/handmade", "-t", "PagesZeroShot,PagesR*", "--format", "json")
+    assert {row["task"] for row in json.loads(run)["results"]} == {"PagesZeroShot", "PagesRetrieval"}
+    assert [task.name for task in embark.plan("embark/handmade", "PagesClustering", seconds=0.1).tasks] == NAMES[2:]
+
+
 @pytest.mark.parametrize(("analysis", "scored"), [("topk", NAMES[:2]), ("prompts", NAMES[1:2])])
 def test_rows_of_another_kind_are_left_out_with_a_note(here: Path, analysis: str, scored: list[str]) -> None:
     embark.evaluate(own_model(), embark.load_tasks("tasks.toml"), show_progress=False)
@@ -131,9 +138,11 @@ def test_commands_know_own_tasks_with_and_without_their_file(here: Path) -> None
     assert "PagesZeroShot" in printed("show", "PagesZeroShot", *file)  # before any result
     embark.evaluate([own_model(), "embark/random"], embark.load_tasks("tasks.toml"), show_progress=False)
     for more in (file, ()):
-        assert "PagesRetrieval.jsonl" in printed("export", "ranked", "out", "-m", "me/tiny", "-t", "PagesR*", *more)
+        assert "PagesRetrieval.jsonl" in printed(
+            "export", "ranked", "-o", "out", "-m", "me/tiny", "-t", "PagesR*", *more
+        )
         assert "2 tasks" in printed("leaderboard", "-t", "PagesR*", "-t", "PagesZ*", *more)
-        assert "retrieval 1" in printed("recommend", "-t", "Pages*", "--own", "--need", "retrieval", *more)
+        assert "retrieval 1" in printed("recommend", "-t", "Pages*", "--include", "own", "--need", "retrieval", *more)
         assert "PagesRetrieval" in printed("compare", "me/tiny", "embark/random", "-t", "PagesR*", *more)
     assert "me/tiny" in printed("leaderboard", *file)
     assert embark.show(embark.load_tasks("tasks.toml")[0])["results"]["me/tiny"] == "100.0"
@@ -200,7 +209,7 @@ def test_one_score_has_one_interval(here: Path) -> None:
     """In the table of a run, its mean, a leaderboard and a heat map."""
     run = embark.evaluate([own_model(), "embark/random"], embark.load_tasks("tasks.toml"), show_progress=False)
     ends = {result.model: result.interval for result in run.results if result.task == "PagesRetrieval"}
-    study = embark.analyze.heatmap(tasks="Pages*", own=True)
+    study = embark.analyze.heatmap(tasks="Pages*", include="own")
     scores = [(m.model, m.groups["Retrieval"]) for m in study.models]
     board = embark.leaderboard(tasks="PagesRetrieval")
     scores += [(entry.model.model, entry.model.mean) for entry in board.entries]
@@ -217,15 +226,15 @@ def test_a_card_beside_results_counts_like_one_of_the_catalogue(here: Path) -> N
     embark.evaluate(own_model(parameters=12_000_000, family="Mine"), tasks, show_progress=False)
     embark.evaluate(own_model("me/large", parameters=12_000_000_000), tasks, show_progress=False)
     embark.evaluate("embark/random", tasks, show_progress=False)
-    front = embark.analyze.pareto(tasks="Pages*", own=True)
+    front = embark.analyze.pareto(tasks="Pages*", include="own")
     assert dict(zip(front.models, front.costs, strict=True)) == {"me/tiny": 12, "me/large": 12_000}
-    assert {*embark.analyze.pareto(tasks="Pages*", own=True, against="dim").models} >= {"me/tiny", "me/large"}
+    assert {*embark.analyze.pareto(tasks="Pages*", include="own", against="dim").models} >= {"me/tiny", "me/large"}
     board = embark.leaderboard(tasks="Pages*", max_parameters="1B")
     assert [entry.model.model for entry in board.entries] == ["me/tiny", "embark/random"]
     assert [entry.model.model for entry in embark.leaderboard(tasks="Pages*", families="Mine").entries] == ["me/tiny"]
-    choice = embark.recommend("retrieval", tasks="Pages*", max_parameters="1B", max_dim=3, own=True)
+    choice = embark.recommend("retrieval", tasks="Pages*", max_parameters="1B", max_dim=3, include="own")
     assert [model.name for model in choice.models] == ["me/tiny"]
-    free = embark.recommend("retrieval", tasks="Pages*", max_parameters=0, own=True)  # none is a number, too
+    free = embark.recommend("retrieval", tasks="Pages*", max_parameters=0, include="own")  # none is a number, too
     assert [model.name for model in free.models] == ["embark/random"]
     facts = embark.show("me/tiny")
     assert (facts.kind, facts["parameters"]) == ("model", "12,000,000")

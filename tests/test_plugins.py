@@ -123,7 +123,7 @@ def test_results_of_a_plug_in_that_is_not_allowed_any_more_are_left_out_and_name
     after = run(
         folder,
         "import embark\n"
-        "found = embark.load_results(published=False)\n"
+        "found = embark.load_results(include='own')\n"
         "print({result.task for result in found.results}, *found.notes, sep='\\n')\n"
         "print(embark.show('embark/pocket').more['results'])\n"
         "print(*embark.compare('embark/pocket', 'embark/handmade').notes, sep='\\n')\n"
@@ -146,7 +146,7 @@ def test_results_of_a_plug_in_that_is_not_allowed_any_more_are_left_out_and_name
     assert notes[2].startswith("{'PocketFlagZeroShot': ")
     assert notes[3] == f"left out, because {no_task}: Triplets"
     assert no_reader in notes[4]
-    assert "There is no task named 'Triplets'" in notes[5]
+    assert "There is no task or benchmark named 'Triplets'" in notes[5]
 
 
 def test_a_row_of_a_plug_in_that_its_reader_is_not_for_is_not_scored(tmp_path: Path) -> None:

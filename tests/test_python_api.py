@@ -73,7 +73,13 @@ def same(cell: str, number: float | None) -> bool:
 def test_leaderboard() -> None:
     """Over all results, over own tasks, and over published scores."""
     for words, board in (
-        (("--own",), embark.leaderboard(published=False)),
+        (
+            (
+                "--include",
+                "own",
+            ),
+            embark.leaderboard(include="own"),
+        ),
         (("-t", "Holiday*"), embark.leaderboard(tasks="Holiday*")),
         (("-b", "ARK"), embark.leaderboard("ARK")),
     ):
@@ -93,8 +99,8 @@ def test_leaderboard() -> None:
 
 
 def test_leaderboard_by_task() -> None:
-    board = embark.leaderboard(published=False)
-    rows = {row["task"]: row for row in csv_rows("leaderboard", "--own", "--by-task")}
+    board = embark.leaderboard(include="own")
+    rows = {row["task"]: row for row in csv_rows("leaderboard", "--include", "own", "--by-task")}
     assert set(rows) == {*OWN, "PocketClockReading", "PocketFlagZeroShot", "Mean of categories"}
     for entry in board.entries:
         column = entry.model.model.split("/")[1]
@@ -125,8 +131,8 @@ def test_compare() -> None:
 
 
 def test_correlations() -> None:
-    study = embark.analyze.correlate(tasks=["Holiday*", "Pocket*"], own=True)
-    rows = csv_rows("analyze", "correlate", "-t", "Holiday*", "-t", "Pocket*", "--own")
+    study = embark.analyze.correlate(tasks=["Holiday*", "Pocket*"], include="own")
+    rows = csv_rows("analyze", "correlate", "-t", "Holiday*", "-t", "Pocket*", "--include", "own")
     assert len(rows) == len(study.table().rows) > 0
     names = study.matrix.names
     for row in rows:
@@ -136,8 +142,11 @@ def test_correlations() -> None:
 
 
 def test_pareto_front() -> None:
-    study = embark.analyze.pareto(tasks="Holiday*", against="time", own=True)
-    rows = {row["model"]: row for row in csv_rows("analyze", "pareto", "-t", "Holiday*", "--against", "time", "--own")}
+    study = embark.analyze.pareto(tasks="Holiday*", against="time", include="own")
+    rows = {
+        row["model"]: row
+        for row in csv_rows("analyze", "pareto", "-t", "Holiday*", "--against", "time", "--include", "own")
+    }
     assert set(rows) == set(study.models)
     for name, cost, score, unbeaten in zip(study.models, study.costs, study.scores, study.unbeaten, strict=True):
         assert same(rows[name]["total"], float(score))
@@ -157,8 +166,8 @@ def test_quantized_vectors() -> None:
 
 
 def test_recommendation() -> None:
-    choice = embark.recommend("Retrieval,Zero-shot", tasks="Holiday*", own=True)
-    rows = csv_rows("recommend", "--need", "Retrieval,Zero-shot", "-t", "Holiday*", "--own")
+    choice = embark.recommend("Retrieval,Zero-shot", tasks="Holiday*", include="own")
+    rows = csv_rows("recommend", "--need", "Retrieval,Zero-shot", "-t", "Holiday*", "--include", "own")
     assert [row["model"] for row in rows] == [model.name for model in choice.models]
     for row, recommended in zip(rows, choice.models, strict=True):
         assert same(row["mean"], float(recommended.total))
@@ -194,8 +203,8 @@ def _is_number(cell: str) -> bool:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: embark.leaderboard(["Pocket"]), "no benchmark named"),  # type: ignore[arg-type]
-        (lambda: embark.leaderboard(own=False, published=False), "Neither published nor own"),
+        (lambda: embark.leaderboard(["Poket"]), "no task or benchmark named .Poket.. Did you mean Pocket"),
+        (lambda: embark.leaderboard(include="none"), "no choice of results named .none."),  # type: ignore[arg-type]
         (lambda: embark.leaderboard(tasks="Holiday*").table(top=0), "At least 1 row"),
         (lambda: embark.leaderboard(tasks="Holiday*").tasks_table(top=-1), "At least 1 row"),
         (lambda: embark.compare("test/sharper", "test/dim"), "no model in the results folder"),

@@ -89,7 +89,7 @@ def test_a_whole_benchmark_survives_two_kills(
     assert (status, again["skipped"]) == (0, [])
     assert {row["task"] for row in again["results"]} == set(tasks)
     assert counts(err) == (0, 0, len(tasks))
-    status, out, err = killed.run("leaderboard", "-b", benchmark, "--own")
+    status, out, err = killed.run("leaderboard", "-b", benchmark, "--include", "own")
     assert (status, f"{len(tasks)} tasks by the rule" in out + err) == (0, True)
     status, out, err = killed.run("store", "check")
     assert status == 0, out + err

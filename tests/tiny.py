@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from embark.items.decoding import decode
-from embark.models import Encoder, get_model
+from embark.models import Encoder, Loading, get_model
 from embark.models.encoder import prepare_many
 from embark.protocol import vector_space
 from embark.types import Array, Audio, EmbarkError, Item, Media, ModelCard, Part, Text
@@ -210,10 +210,10 @@ def check_without_weights(name: str | ModelCard, things: Sequence[Any], **loadin
     """A model that is loaded without weights holds none, and prepares what one with weights does."""
     import torch
 
-    whole = get_model(name, device="cpu", **loading)
+    whole = get_model(name, loading=Loading(device="cpu", **loading))
     gc.freeze()  # what is there already is not listed below
     try:
-        bare = get_model(name, device="cpu", weights=False, **loading)
+        bare = get_model(name, loading=Loading(device="cpu", weights=False, **loading))
         gc.collect()
         held = [each for each in gc.get_objects() if type(each) is torch.nn.Parameter]
     finally:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from embark import public
 from embark.catalogue import check_name
+from embark.field_types import checked
 from embark.studies.analysis import Analysis
 from embark.studies.registry import STUDIES
 from embark.types import EmbarkError
@@ -51,7 +52,7 @@ else:
 
     def __getattr__(name: str) -> Any:
         if not name.startswith("_") and name in STUDIES:
-            return STUDIES[name].function
+            return checked(STUDIES[name].function)
         return _member(name)
 
 
@@ -69,7 +70,7 @@ def run(name: str, *arguments: Any, **options: Any) -> Analysis:
         choices = study.options[option].kind
         if isinstance(choices, tuple) and options[option] is not None:
             check_name(f"{option} of the study {name}", options[option], choices)
-    analysis = study.function(*arguments, **options)
+    analysis = checked(study.function)(*arguments, **options)
     if not isinstance(analysis, Analysis):
         raise EmbarkError(f"The study '{name}' returned a {type(analysis).__name__}, and not an embark.types.Analysis.")
     return analysis

@@ -63,7 +63,7 @@ def test_only_models_known_to_take_no_audio_get_zeros(
 
 def test_the_board_says_that_audio_was_not_run(tmp_path: Path) -> None:
     written(tmp_path, HEARING)
-    board = leaderboard("MMEB-V3", published=False, settings=load_settings(results=tmp_path))
+    board = leaderboard("MMEB-V3", include="own", settings=load_settings(results=tmp_path))
     content = json.loads(board.table().format("json"))
     [row] = content["rows"]
     assert (row["tasks"], row["All"]["score"]) == ("179/190", pytest.approx(0.6))
@@ -78,7 +78,7 @@ def test_a_score_that_is_not_a_number_is_missing(tmp_path: Path) -> None:
     assert (found.mean.value, found.mean.count, found.mean.of) == (0.4, 1, 2)
     assert list(found.tasks) == list(found.results) == [one.name]
     assert standings([other], Results(tmp_path).all()) == []
-    board = leaderboard("MIEB(Multilingual)", published=False, settings=load_settings(results=tmp_path))
+    board = leaderboard("MIEB(Multilingual)", include="own", settings=load_settings(results=tmp_path))
     assert board.notes == ("left out, because the score is not a number: STL10ZeroShot of org/model",)
 
 

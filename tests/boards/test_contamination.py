@@ -108,7 +108,7 @@ def test_models_and_data_of_your_own(tiny: embark.Encoder, pictures: Callable[..
     retrieval, zeroshot = two_tasks(pictures("Holiday"))
     tiny.card = replace(tiny.card, trained_on=(retrieval.name,))
     embark.evaluate(tiny, [retrieval, zeroshot], show_progress=False)
-    [entry] = leaderboard(tasks="Holiday*", published=False).entries
+    [entry] = leaderboard(tasks="Holiday*", include="own").entries
     assert entry.model.tasks[retrieval.name].marks == (TRAINED + "HolidayRetrieval",)
     assert entry.model.tasks[zeroshot.name].marks == ()
     assert footnotes(entry.model.results[zeroshot.name], zeroshot) == ()

@@ -180,7 +180,6 @@ def test_other_rules() -> None:
         ({"weigh_by": "royokong/e5-v", "rule": "mean-of-types"}, "give one of them"),
         ({"types": "encoders"}, "Did you mean encoder"),
         ({"max_parameters": "seven"}, "is no number of parameters"),
-        ({"tasks": "STS13VisualSTS"}, "not both"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, Any], why: str) -> None:
@@ -219,7 +218,7 @@ def test_borda_and_exports() -> None:
 def test_yours_stand_beside_the_published(tiny: embark.Encoder, pocket_home: object) -> None:
     """A model that was run here is ranked by items; one protocol and source a row."""
     embark.evaluate([tiny, "embark/random"], "Pocket(lite)", show_progress=False)
-    board = leaderboard("Pocket(lite)", published=False)
+    board = leaderboard("Pocket(lite)", include="own")
     assert {entry.model.source for entry in board.entries} == {"yours"}
     assert board.resampled == "items"
     one = leaderboard("Pocket(lite)", models="embark/*", comparable=True)
@@ -231,9 +230,9 @@ def test_yours_stand_beside_the_published(tiny: embark.Encoder, pocket_home: obj
     without = leaderboard("Pocket(lite)", modalities="image")
     assert without.notes == ("left out, because they have no card: test/tiny",)
     with pytest.raises(EmbarkError, match=r"There are no results for Pocket\(lite\)"):
-        leaderboard("Pocket(lite)", own=False)
+        leaderboard("Pocket(lite)", include="published")
     assert "There are no results for Pocket(lite)" in str(
-        CliRunner().invoke(app, ["leaderboard", "-b", "Pocket(lite)", "--published"]).exception
+        CliRunner().invoke(app, ["leaderboard", "-b", "Pocket(lite)", "--include", "published"]).exception
     )
 
 
@@ -247,10 +246,10 @@ def test_own_tasks_are_ranked_without_their_folder(tiny: embark.Encoder, picture
     board = leaderboard(tasks="Holiday*")
     assert [entry.model.model for entry in board.entries] == ["test/tiny", "embark/random"]
     assert board.entries[0].model.categories.keys() == {"Retrieval", "Zero-shot"}
-    assert leaderboard(published=False).table() == board.table()  # all that there are results on
-    words = ["leaderboard", "--own", "--by-task", "--format", "csv"]
+    assert leaderboard(include="own").table() == board.table()  # all that there are results on
+    words = ["leaderboard", "--include", "own", "--by-task", "--format", "csv"]
     assert CliRunner().invoke(app, words).stdout == board.tasks_table().format("csv") + "\n"
-    with pytest.raises(EmbarkError, match="Results on other tasks are ranked by: embark leaderboard --own"):
+    with pytest.raises(EmbarkError, match="Results on other tasks are ranked by: embark leaderboard --include own"):
         leaderboard()
 
 
@@ -258,7 +257,7 @@ def test_nothing_on_the_chosen_tasks_is_an_error(elsewhere: Path) -> None:
     with pytest.raises(EmbarkError, match=f"There are no results for these tasks in {elsewhere}"):
         leaderboard(tasks="PocketFlagZeroShot")
     with pytest.raises(EmbarkError, match="Make some: embark run"):
-        leaderboard(published=False)
+        leaderboard(include="own")
 
 
 def test_a_board_shows_itself_in_a_notebook() -> None:

@@ -109,7 +109,7 @@ def test_loaded_rows_stand_apart_and_a_note_names_yours(tmp_path: Path) -> None:
     assert cell(loaded, CLIP, task) == 0.99
     assert cell(loaded, f"{CLIP} (mteb)", task) == 0.01
     assert f"your own scores are used instead of the published ones: {CLIP}" in loaded.notes
-    own = load_matrix(ASKED.name, own=True, settings=settings)
+    own = load_matrix(ASKED.name, include="own", settings=settings)
     assert (own.models, own.names, own.notes) == ((CLIP, f"{CLIP} (mteb)"), (task.name,), ())
     models = recommend(task.category, ASKED.name, modalities="text", settings=settings).models
     assert {CLIP, f"{CLIP} (mteb)"} <= {model.name for model in models}
@@ -120,10 +120,8 @@ def test_tasks_are_an_alternative_to_a_benchmark(tmp_path: Path) -> None:
     settings = load_settings(results=tmp_path)
     of_own_task = replace(result("org/a", own_task, 0.5, made_by="embark"), row=own_task)
     written(tmp_path, of_own_task, result("org/a", ROWS[1], 0.5, made_by="embark"))
-    loaded = load_matrix(tasks=["MyTask", ROWS[1].name], own=True, settings=settings)
+    loaded = load_matrix(tasks=["MyTask", ROWS[1].name], include="own", settings=settings)
     assert (loaded.models, loaded.names, loaded.rule) == (("org/a",), ("MyTask", ROWS[1].name), "mean-of-categories")
-    with pytest.raises(EmbarkError, match="a benchmark or tasks, not both"):
-        load_matrix(ASKED.name, [ROWS[0].name], settings=settings)
     with pytest.raises(EmbarkError, match="no scores for the chosen tasks"):
         load_matrix(tasks=["PocketFlagZeroShot"], settings=settings)
     with pytest.raises(EmbarkError, match=r"no scores for Pocket\. Make some: embark run -b 'Pocket'"):
@@ -137,7 +135,7 @@ def test_tasks_are_weighed_by_one_row(tmp_path: Path) -> None:
     written(tmp_path, *mine, *theirs)
 
     def weighed(name: str) -> Leaderboard:
-        return leaderboard(ASKED.name, published=False, weigh_by=name, settings=load_settings(results=tmp_path))
+        return leaderboard(ASKED.name, include="own", weigh_by=name, settings=load_settings(results=tmp_path))
 
     def total(name: str) -> float:
         """Of the other tool's scores."""

@@ -65,7 +65,7 @@ def write(folder: Path, version: str | None, score: float = 0.5, task: str = SKI
 
 def shown(task: str = SKIPS, protocol: str | None = "mteb2") -> tuple[set[str], tuple[str, ...]]:
     """The versions whose models boards show on a task, and the notes on what was left out."""
-    loaded = load_results(tasks=task, protocol=protocol, published=False)
+    loaded = load_results(tasks=task, protocol=protocol, include="own")
     return {result.model.removeprefix("org/by-") for result in loaded.results}, loaded.notes
 
 
@@ -133,7 +133,7 @@ def test_marked_scores_stay_off_boards_with_the_reason(tmp_path: Path) -> None:
     assert {result.model.removeprefix("org/by-") for result in imported.results if WHY in result.warnings} == {*KEPT}
     assert shown() == ({*DROPPED}, (f"left out, because {KEEPS}: {names} {AGAIN}",))
     assert shown(protocol="paper") == ({"1.16.5", "1.39.7"}, ())
-    board = leaderboard(tasks=SKIPS, protocol="mteb2", published=False)
+    board = leaderboard(tasks=SKIPS, protocol="mteb2", include="own")
     assert {entry.model.totals["mean"].value for entry in board.entries} == {0.5}
     assert board.notes == shown()[1]
     marked = [result for result in Results(load_settings().results).all() if WHY in result.warnings]
@@ -146,7 +146,7 @@ def test_the_command_says_what_was_marked_and_what_to_do(tmp_path: Path) -> None
     assert made.exit_code == 0, made.output
     assert made.stderr == f"kept off boards: 1 result, because {WHY}: {SKIPS} of org/by-2.11.5\n"
     assert made.stdout.startswith("1 result of 1 model to ")
-    ranked = CliRunner().invoke(app, ["leaderboard", "-t", SKIPS, "--protocol", "mteb2", "--own"])
+    ranked = CliRunner().invoke(app, ["leaderboard", "-t", SKIPS, "--protocol", "mteb2", "--include", "own"])
     assert KEEPS in str(ranked.exception)  # printed as the error
 
 
@@ -220,7 +220,7 @@ def test_a_board_without_other_scores_says_why_they_were_left_out(tmp_path: Path
     write(tmp_path, "2.11.5")
     import_results(tmp_path)
     with pytest.raises(EmbarkError) as error:
-        leaderboard(tasks=SKIPS, protocol="mteb2", published=False)
+        leaderboard(tasks=SKIPS, protocol="mteb2", include="own")
     assert f". Left out, because {KEEPS}: {SKIPS} of org/by-2.11.5 {AGAIN}. Make some: embark run" in str(error.value)
 
 

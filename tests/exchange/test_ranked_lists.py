@@ -69,8 +69,8 @@ def test_hidden_labels_do_not_hide_the_ranking(hub: FakeHub, tmp_path: Path, tin
 def test_only_tasks_with_a_corpus_are_ranked(tmp_path: Path, pocket_home: Path) -> None:
     with pytest.raises(EmbarkError, match="Only retrieval tasks rank a corpus; PocketFlagZeroShot"):
         list(rank("embark/random", "PocketFlagZeroShot"))
-    words = ["export", "ranked", str(tmp_path), "-m", "embark/random", "-t", TASK]
-    wrong = CliRunner().invoke(app, [*words, "--format", "trek"])
+    words = ["export", "ranked", "-o", str(tmp_path), "-m", "embark/random", "-t", TASK]
+    wrong = CliRunner().invoke(app, [*words, "--layout", "trek"])
     assert "Did you mean trec" in str(wrong.exception)
     made = CliRunner().invoke(app, [*words, "--depth", "3"])
     assert made.stdout.strip() == str(tmp_path / "embark__random" / f"{TASK}.jsonl")
@@ -103,7 +103,7 @@ def test_lists_with_stages_rank_as_the_evaluation_does(tmp_path: Path, pocket_ho
 
 
 def test_the_command_takes_stages(tmp_path: Path, pocket_home: Path) -> None:
-    words = ["export", "ranked", str(tmp_path), "-m", "embark/random", "-t", "PocketARK/Clocks", "--depth", "3"]
+    words = ["export", "ranked", "-o", str(tmp_path), "-m", "embark/random", "-t", "PocketARK/Clocks", "--depth", "3"]
     done = CliRunner().invoke(app, [*words, "--rerank", "embark/pocket-judgements:10"])
     assert done.exit_code == 0, done.output
     [path] = tmp_path.rglob("*.jsonl")

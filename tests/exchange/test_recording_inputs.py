@@ -86,7 +86,7 @@ def test_exported_filled_and_recorded_is_the_same_diagnosis(tmp_path: Path, pock
 
 def test_captions_have_their_pictures_beside_them(tmp_path: Path, pocket_home: Path) -> None:
     output = tmp_path / "offline"
-    done = CliRunner().invoke(app, ["export", "inputs", str(output), "--for", "caption", "-t", CLOCKS])
+    done = CliRunner().invoke(app, ["export", "inputs", "-o", str(output), "--for", "caption", "-t", CLOCKS])
     assert done.exit_code == 0, done.output
     assert 'Fill in "output" of 24, then: --caption recorded:' in done.stdout
     rows = [json.loads(line) for line in (output / "caption.jsonl").read_text().splitlines()]
@@ -98,7 +98,7 @@ def test_captions_have_their_pictures_beside_them(tmp_path: Path, pocket_home: P
     with pytest.raises(EmbarkError, match=r'Line 1 of .* has no "input" with a text as "output"'):
         embark.models.get_generator(f"recorded:{output / 'caption.jsonl'}")
     captions = f"recorded:{fill(output / 'caption.jsonl', lambda row: {'output': input_key(row['input'])})}"
-    diagnosis = embark.analyze.diagnose_ark("embark/random", CLOCKS, captions=captions, show_progress=False)
+    diagnosis = embark.analyze.diagnose_ark("embark/random", CLOCKS, caption=captions, show_progress=False)
     assert [route.name for route in diagnosis.routes] == ["plain", "captions"]
 
 

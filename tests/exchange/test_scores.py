@@ -399,7 +399,7 @@ def test_a_folder_without_results_is_an_error(tmp_path: Path, elsewhere: Path) -
 def exported(tiny: embark.Encoder, tmp_path: Path, elsewhere: Path) -> Path:
     """A real run, exported."""
     embark.evaluate(tiny, ["PocketNameToImage", "PocketFlagZeroShot"], show_progress=False)
-    made = invoke("export", "mteb", tmp_path / "out")
+    made = invoke("export", "mteb", "-o", tmp_path / "out")
     assert "2 results to " in made.stdout, made.output
     return tmp_path / "out"
 
@@ -409,7 +409,7 @@ def test_an_export_is_where_mteb_looks_and_tells_the_line_that_loads_it(
     tiny: embark.Encoder, tmp_path: Path, name: str
 ) -> None:
     embark.evaluate(tiny, "PocketFlagZeroShot", show_progress=False)
-    made = invoke("export", "mteb", tmp_path / name)
+    made = invoke("export", "mteb", "-o", tmp_path / name)
     cache = tmp_path / "out"  # mteb.ResultCache(cache) reads cache/results
     assert made.stdout.splitlines() == [
         f"1 result to {cache / 'results'}",

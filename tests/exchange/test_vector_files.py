@@ -218,7 +218,7 @@ def test_equal_ids_on_two_sides_need_a_column() -> None:
 
 def test_commands_export_and_import_vectors(run: embark.types.Run, tmp_path: Path) -> None:
     file = tmp_path / "clocks.parquet"
-    assert f"of dimension 256 to {file} (" in said("export", "-m", MODEL, "-t", TASK, file)[0]
+    assert f"of dimension 256 to {file} (" in said("export", "-m", MODEL, "-t", TASK, "-o", file)[0]
     out, notes = said("import", file, "-t", TASK, "--as", "me/mine", "--format", "json")
     assert json.loads(out)["results"][0]["model"] == "me/mine"
     assert "kept as me/mine, revision sha256-" in notes

@@ -186,7 +186,7 @@ def marks(folder: Path) -> dict[str, set[str]]:
 
 
 def page(desk: Desk) -> None:
-    desk.run("site", desk.out, "--own", "--with-media")
+    desk.run("site", "-o", desk.out, "--include", "own", "--with-media")
 
 
 def push(desk: Desk) -> None:
@@ -206,7 +206,7 @@ def card(desk: Desk) -> None:
 
 
 def mteb(desk: Desk) -> None:
-    desk.run("export", "mteb", desk.out)
+    desk.run("export", "mteb", "-o", desk.out)
 
 
 def ranked(desk: Desk) -> None:
@@ -216,7 +216,7 @@ def ranked(desk: Desk) -> None:
 
 
 def inputs(desk: Desk) -> None:
-    desk.run("export", "inputs", desk.out, "--for", "caption", "-t", desk.tasks[0])
+    desk.run("export", "inputs", "-o", desk.out, "--for", "caption", "-t", desk.tasks[0])
 
 
 def vectors(desk: Desk) -> None:
@@ -231,7 +231,7 @@ def printed(desk: Desk) -> None:
     desk.out.mkdir(parents=True)
     chosen = [word for name in desk.tasks for word in ("-t", name)]
     for style in ("csv", "json", "markdown", "latex", "html"):
-        text = desk.run("leaderboard", *chosen, "--own", "--by-task", "--format", style)
+        text = desk.run("leaderboard", *chosen, "--include", "own", "--by-task", "--format", style)
         text += desk.run("compare", MODEL, OTHER, *chosen, "--format", style)
         (desk.out / f"board.{style}").write_text(text)
 

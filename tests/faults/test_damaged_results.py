@@ -107,7 +107,7 @@ def test_outcomes_that_are_gone_are_computed_again(run: Callable[[], Run]) -> No
 def test_tables_name_the_damaged_file_and_go_on(run: Callable[[], Run], read: Any) -> None:
     retrieval, zeroshot = run().results
     CUT(path_of(retrieval))
-    shown = read(published=False)
+    shown = read(include="own")
     assert f"left out: {retrieval.path} is damaged" in shown.notes[0]
     assert path_of(retrieval).is_file()  # readers change nothing
     assert [task.name for task in shown.tasks] == [zeroshot.task]
@@ -126,7 +126,7 @@ def test_compare_goes_on_without_it(run: Callable[..., Run], suffix: str, reason
 def test_a_damaged_card_costs_nothing(run: Callable[[], Run]) -> None:
     path = path_of(run().results[0]).with_name("model_meta.json")
     CUT(path)
-    shown = embark.load_results(published=False)
+    shown = embark.load_results(include="own")
     assert len(shown.results) == 2
     assert "model_meta.json is damaged" in shown.notes[0]
 

@@ -79,8 +79,8 @@ def test_scores_of_two_commits_are_marked_and_not_compared(
     publish(hub, "red", "blue")
     run(other)
     mark = f"scored on commit {first[:12]} of the data, other models on another"
-    board = embark.leaderboard(tasks=TASK, published=False)
-    loaded = embark.load_results(tasks=TASK, published=False)
+    board = embark.leaderboard(tasks=TASK, include="own")
+    loaded = embark.load_results(tasks=TASK, include="own")
     for table in (board.table(), board.tasks_table(), loaded.table()):
         assert f"(a) {mark}" in table.note_lines()
         assert "(a)" in str(table)
@@ -88,5 +88,5 @@ def test_scores_of_two_commits_are_marked_and_not_compared(
     with pytest.raises(EmbarkError, match=f"of different commits of the data .{first[:12]} and"):
         embark.compare("test/tiny", "test/other")
     run(tiny)
-    assert mark not in embark.leaderboard(tasks=TASK, published=False).table().note_lines()
+    assert mark not in embark.leaderboard(tasks=TASK, include="own").table().note_lines()
     assert len(embark.compare("test/tiny", "test/other").pairs) == 1

@@ -76,7 +76,7 @@ def blip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_blip_embeds_as_the_library_does(blip: Path) -> None:
-    model = get_model(str(blip), device="cpu")
+    model = get_model(str(blip), loading=Loading(device="cpu"))
     reference = transformers.BlipForImageTextRetrieval.from_pretrained(blip).eval()
     with torch.inference_mode():
         scores = reference(**_given(blip), use_itm_head=False).itm_score
@@ -88,7 +88,7 @@ def test_blip_embeds_as_the_library_does(blip: Path) -> None:
 
 
 def test_blip_keeps_to_the_rules(blip: Path) -> None:
-    model = get_model(str(blip), device="cpu")
+    model = get_model(str(blip), loading=Loading(device="cpu"))
     shared(model, [("dog", PICTURES[0])])
     text, image, mixed = vectors(model, ["dog", PICTURES[0], ("dog", PICTURES[0])])
     assert same(mixed, text + image)
@@ -146,14 +146,14 @@ def test_relation_tasks_of_unibench_add_the_matching_logit(blip: Path, elsewhere
 def test_a_folder_answers_unibench_as_a_card_does(blip: Path) -> None:
     """OpenAI's pixels and the matching logit, whatever the checkpoint is called."""
     answer = {"UniBench": {"pixels": "openai-32", "matching": "add"}}
-    assert get_model(str(blip), device="cpu").card.styles == styled(blip).card.styles == answer
+    assert get_model(str(blip), loading=Loading(device="cpu")).card.styles == styled(blip).card.styles == answer
 
 
 def test_a_blip_without_heads_is_refused(blip: Path, tmp_path: Path) -> None:
     config = transformers.BlipConfig.from_pretrained(blip)
     saved(tmp_path, transformers.BlipForQuestionAnswering(config), wordpiece())
     with pytest.raises(EmbarkError, match=r"lacks 6 weights of BlipForImageTextRetrieval, the first is itm_head\.bias"):
-        get_model(str(tmp_path), device="cpu")
+        get_model(str(tmp_path), loading=Loading(device="cpu"))
 
 
 def test_a_blip_for_questions_embeds_with_heads_drawn_by_a_seed(blip: Path, tmp_path: Path) -> None:
@@ -191,10 +191,10 @@ def test_pickled_weights_need_consent(blip: Path, tmp_path: Path) -> None:
     state = transformers.BlipForImageTextRetrieval.from_pretrained(blip).state_dict()
     torch.save(state, tmp_path / "pytorch_model.bin")
     with pytest.raises(EmbarkError, match=r"pickles.*--trust local-") as told:
-        get_model(str(tmp_path), device="cpu")
+        get_model(str(tmp_path), loading=Loading(device="cpu"))
     revision = str(told.value).split("--trust ")[1].split()[0]
-    trusted = get_model(str(tmp_path), device="cpu", trust=revision)
-    assert same(vectors(trusted, TEXTS), vectors(get_model(str(blip), device="cpu"), TEXTS))
+    trusted = get_model(str(tmp_path), loading=Loading(device="cpu", trust=revision))
+    assert same(vectors(trusted, TEXTS), vectors(get_model(str(blip), loading=Loading(device="cpu")), TEXTS))
 
 
 @pytest.mark.slow
@@ -206,7 +206,9 @@ def test_compiled_it_runs_what_was_compiled(
     run = lambda graph, _: graphs.append(graph) or graph.forward  # noqa: E731
     monkeypatch.setattr(torch.nn.Module, "compile", lambda module: plain(module, backend=run))
     torch._dynamo.reset()
-    compiled, eager = (get_model(str(folder), device="cpu", compile=chosen) for chosen in (True, False))
+    compiled, eager = (
+        get_model(str(folder), loading=Loading(device="cpu", compile=chosen)) for chosen in (True, False)
+    )
     for things in (TEXTS, PICTURES):
         known = len(graphs)
         assert same(vectors(compiled, things), vectors(eager, things))
@@ -279,15 +281,15 @@ def published(large: Path, folder: Path, without: str = "(none)") -> Path:
 
 def trusted(file: Path) -> Encoder:
     with pytest.raises(EmbarkError, match=r"its weights are a pickle.*--trust sha256-") as told:
-        get_model(f"blip:{file}", device="cpu")
+        get_model(f"blip:{file}", loading=Loading(device="cpu"))
     revision = str(told.value).split("--trust ")[1].split()[0]
-    model = get_model(f"blip:{file}", device="cpu", trust=revision)
+    model = get_model(f"blip:{file}", loading=Loading(device="cpu", trust=revision))
     assert model.card.revision == revision
     return model
 
 
 def test_the_authors_files_are_the_same_models(large: Path, tmp_path: Path) -> None:
-    model, converted = trusted(published(large, tmp_path)), get_model(str(large), device="cpu")
+    model, converted = trusted(published(large, tmp_path)), get_model(str(large), loading=Loading(device="cpu"))
     things = [*TEXTS, LONG, "[DEC] a dog [ENC]", *PICTURES, film(1), ("dog", PICTURES[0])]
     assert same(vectors(model, things), vectors(converted, things), 1e-5)
     assert prepared(model, ["[DEC] dog [ENC]"]) == prepared(converted, ["[DEC] dog [ENC]"])
@@ -349,7 +351,7 @@ def blip2(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_blip2_embeds_as_the_library_does(blip2: Path) -> None:
     """The library projects what we return; projecting our vectors must give its own."""
-    model = get_model(str(blip2), device="cpu")
+    model = get_model(str(blip2), loading=Loading(device="cpu"))
     reference = transformers.Blip2ForImageTextRetrieval.from_pretrained(blip2).eval()
     with torch.inference_mode():
         told = reference(**_given(blip2))
@@ -368,7 +370,7 @@ def test_blip2_embeds_as_the_library_does(blip2: Path) -> None:
 
 
 def test_blip2_keeps_to_the_rules(blip2: Path) -> None:
-    model = get_model(str(blip2), device="cpu")
+    model = get_model(str(blip2), loading=Loading(device="cpu"))
     shared(model, [("dog", PICTURES[0]), (PICTURES[1], LONG), ("dog", film(2))])
     image, mixed = vectors(model, [PICTURES[0], ("dog", PICTURES[0])])
     assert not same(image, mixed)
@@ -377,7 +379,7 @@ def test_blip2_keeps_to_the_rules(blip2: Path) -> None:
 
 
 def test_a_caption_is_cut_alone_and_not_beside_a_picture(blip2: Path) -> None:
-    model = get_model(str(blip2), device="cpu")
+    model = get_model(str(blip2), loading=Loading(device="cpu"))
     (_, alone), (_, beside) = prepared(model, [LONG, (LONG, PICTURES[0])])
     assert len(alone) == 32 < len(beside)
     assert truncate(beside, 32) == alone

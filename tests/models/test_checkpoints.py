@@ -247,7 +247,7 @@ def test_pickles_of_a_module_that_were_not_fetched_need_consent(hub: FakeHub, tm
     assert held.pop(pickled)
     hub.add("org/tiny", held, COMMIT)
     with pytest.raises(EmbarkError, match=f"its weights are pickles.*--trust {COMMIT}"):
-        get_model(replace(CARD, loader="sentence-transformers", modalities=("text",)), device="cpu")
+        get_model(replace(CARD, loader="sentence-transformers", modalities=("text",)), loading=Loading(device="cpu"))
 
 
 @pytest.mark.parametrize("content", ["[]", '["model_type"]', '"bert"', "{"])

@@ -117,10 +117,10 @@ def test_without_cuda() -> None:
     with pytest.raises(EmbarkError, match="CUDA devices alone, and this is cpu"):
         on_gpu(PILLOW, torch.device("cpu"))
     with pytest.raises(EmbarkError, match=r"embark/pocket cannot have its pixels from a GPU: .* Use pixels pillow\."):
-        get_model("embark/pocket", pixels="cuda")
+        get_model("embark/pocket", loading=Loading(pixels="cuda"))
     with pytest.raises(EmbarkError, match="no pixels 'gpu'; there are auto, pillow, cuda"):
         Loading(pixels="gpu")
-    assert get_model("embark/pocket", pixels="pillow").card == get_model("embark/pocket").card
+    assert get_model("embark/pocket", loading=Loading(pixels="pillow")).card == get_model("embark/pocket").card
 
 
 def test_a_processor_that_does_more_stays_on_the_cpu() -> None:

@@ -156,7 +156,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture(scope="module")
 def models(folders: dict[str, Path]) -> dict[str, Encoder]:
     """Each of them loaded, by its folder's name alone."""
-    return {name: get_model(str(folder), device="cpu") for name, folder in folders.items()}
+    return {name: get_model(str(folder), loading=Loading(device="cpu")) for name, folder in folders.items()}
 
 
 FAMILY = pytest.mark.parametrize("family", FAMILIES)
@@ -267,7 +267,9 @@ def test_padding_is_on_the_right_where_positions_count(
     folders: dict[str, Path], models: dict[str, Encoder], tmp_path: Path
 ) -> None:
     left = left_sided(folders["clip"], tmp_path / "left")
-    assert same(vectors(get_model(str(left), device="cpu"), TEXTS), vectors(models["clip"], TEXTS), 1e-5)
+    assert same(
+        vectors(get_model(str(left), loading=Loading(device="cpu")), TEXTS), vectors(models["clip"], TEXTS), 1e-5
+    )
     assert not same(reference(left, "clip")[0], vectors(models["clip"], TEXTS))
 
 
@@ -275,7 +277,7 @@ def test_siglip_fills_up_on_the_side_that_its_tokeniser_says(
     folders: dict[str, Path], models: dict[str, Encoder], tmp_path: Path
 ) -> None:
     left = left_sided(folders["siglip"], tmp_path / "left")
-    found = vectors(get_model(str(left), device="cpu"), TEXTS)
+    found = vectors(get_model(str(left), loading=Loading(device="cpu")), TEXTS)
     assert same(found, reference(left, "siglip")[0])
     assert not same(found, vectors(models["siglip"], TEXTS))
 
@@ -296,7 +298,7 @@ def test_siglips_own_tokeniser_drops_punctuation(folders: dict[str, Path], tmp_p
     tokens = transformers.SiglipTokenizer(str(tmp_path / "spiece.model"), model_max_length=20)
     _, _, images = siglip()
     folder = saved(tmp_path / "own", transformers.SiglipModel.from_pretrained(folders["siglip"]), tokens, images)
-    model = get_model(str(folder), device="cpu")
+    model = get_model(str(folder), loading=Loading(device="cpu"))
     assert same(*vectors(model, ["A red, apple!", "a red apple"]))
     assert same(vectors(model, TEXTS), reference(folder, "siglip")[0])
 
@@ -312,7 +314,7 @@ def test_images_of_any_mode_are_read(family: str, models: dict[str, Encoder]) ->
 
 
 def test_precision_names_another_space(folders: dict[str, Path], models: dict[str, Encoder]) -> None:
-    exact, rough = models["clip"], get_model(str(folders["clip"]), device="cpu", dtype="bfloat16")
+    exact, rough = models["clip"], get_model(str(folders["clip"]), loading=Loading(device="cpu", dtype="bfloat16"))
     things = [*TEXTS, *PICTURES]
     assert same(vectors(exact, things), vectors(rough, things), 0.1)
     assert not same(vectors(exact, things), vectors(rough, things))
@@ -333,13 +335,13 @@ def test_missing_weights_are_an_error(folders: dict[str, Path], tmp_path: Path) 
     del kept["visual_projection.weight"]
     safetensors.save_file(kept, folder / "model.safetensors", {"format": "pt"})
     with pytest.raises(EmbarkError, match="lacks 1 weights of CLIPModel, the first is visual_projection"):
-        get_model(str(folder), device="cpu")
+        get_model(str(folder), loading=Loading(device="cpu"))
 
 
 def test_other_model_types_are_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     with pytest.raises(EmbarkError, match="model type 'bert', which is no dual encoder"):
-        get_model(f"dual:{tmp_path}", device="cpu")
+        get_model(f"dual:{tmp_path}", loading=Loading(device="cpu"))
 
 
 def test_cards_are_of_sizes_that_their_names_say() -> None:
@@ -415,5 +417,5 @@ def test_a_checkpoint_with_code_of_its_own_runs_it_after_consent(
     with pytest.raises(EmbarkError, match=r"its modelling code would run.*--trust local-") as refused:
         load(card, Loading(device="cpu"))
     model = load(card, Loading(device="cpu", trust=str(refused.value).split("--trust ")[1].split()[0]))
-    plain = get_model(str(folders["clip"]), device="cpu")
+    plain = get_model(str(folders["clip"]), loading=Loading(device="cpu"))
     assert same(vectors(model, [*TEXTS, *PICTURES]), vectors(plain, [*TEXTS, *PICTURES]))

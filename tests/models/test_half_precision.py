@@ -17,7 +17,7 @@ import pytest
 import embark
 from cases import slow
 from embark.engine.doctor import examine
-from embark.models import get_model, half_precision
+from embark.models import Loading, get_model, half_precision
 from embark.models.half_precision import HALF, NO_FUSED, NO_ONEDNN, USUAL, VARIABLES, WAYS, secure
 from embark.types import EmbarkError
 from tiny import TEXTS, same, saved, vectors, wordpiece
@@ -90,15 +90,15 @@ def silently(call: Callable[[], Any]) -> Any:
 
 def test_a_trapped_cpu_is_mended_said_once_and_recorded(bert: Path, machine: Machine) -> None:
     machine.ends(USUAL)
-    exact = silently(lambda: get_model(str(bert), device="cpu"))
+    exact = silently(lambda: get_model(str(bert), loading=Loading(device="cpu")))
     assert machine.trials == []
     assert torch.backends.mkldnn.enabled
     with pytest.warns(UserWarning, match=SAYS):
-        rough = get_model(str(bert), device="cpu", dtype="bfloat16")
+        rough = get_model(str(bert), loading=Loading(device="cpu", dtype="bfloat16"))
     assert machine.trials == [USUAL, NO_ONEDNN]
     assert not torch.backends.mkldnn.enabled
     assert same(vectors(exact, TEXTS), vectors(rough, TEXTS), 0.1)
-    again = silently(lambda: get_model(str(bert), device="cpu", dtype="float16"))
+    again = silently(lambda: get_model(str(bert), loading=Loading(device="cpu", dtype="float16")))
     assert np.isfinite(vectors(again, TEXTS)).all()
     assert machine.trials == [USUAL, NO_ONEDNN]
     assert rough.card.loaded == {**exact.card.loaded, **RECORD}
@@ -109,7 +109,7 @@ def test_a_trapped_cpu_is_mended_said_once_and_recorded(bert: Path, machine: Mac
 def test_the_doctor_tells(bert: Path, machine: Machine) -> None:
     machine.ends(USUAL)
     with pytest.warns(UserWarning, match=SAYS):
-        rough = get_model(str(bert), device="cpu", dtype="bfloat16")
+        rough = get_model(str(bert), loading=Loading(device="cpu", dtype="bfloat16"))
     [finding] = [finding for finding in examine(rough) if finding.check == "half precision"]
     assert finding.verdict == "note"
     assert finding.message.startswith("runs without oneDNN, whose kernels are trapped on this CPU")
@@ -209,10 +209,10 @@ def test_a_cpu_that_survives_nothing_is_an_error(bert: Path, machine: Machine) -
     machine.ends(*WAYS)
     for dtype in HALF:
         with pytest.raises(EmbarkError, match=f"{dtype} cannot run on this CPU: .*Use float32"):
-            get_model(str(bert), device="cpu", dtype=dtype)
+            get_model(str(bert), loading=Loading(device="cpu", dtype=dtype))
         machine.starts_again()
     assert machine.trials == list(WAYS)
-    assert np.isfinite(vectors(get_model(str(bert), device="cpu"), TEXTS)).all()
+    assert np.isfinite(vectors(get_model(str(bert), loading=Loading(device="cpu")), TEXTS)).all()
 
 
 @pytest.mark.parametrize("by", ["import time; time.sleep(60)", SIGILL.replace("SIGILL", "SIGKILL")])

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embark.models import get_model
+from embark.models import Loading, get_model
 from embark.models.checkpoints import folder_revision
 from embark.models.encoder import unit
 from embark.types import EmbarkError
@@ -70,16 +70,16 @@ def jina(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_own_code_runs_after_consent_only(jina: Path) -> None:
     with pytest.raises(EmbarkError, match=f"its modelling code would run.*--trust {folder_revision(jina)}"):
-        get_model(str(jina), device="cpu")
+        get_model(str(jina), loading=Loading(device="cpu"))
     with pytest.raises(EmbarkError, match="modelling code"):
-        get_model(str(jina), device="cpu", trust="main")
+        get_model(str(jina), loading=Loading(device="cpu", trust="main"))
     assert not (jina.parent / "modules").exists()
 
 
 def test_texts_and_images_as_the_code_has_them(jina: Path) -> None:
     from safetensors.torch import load_file
 
-    model = get_model(str(jina), device="cpu", trust=folder_revision(jina))
+    model = get_model(str(jina), loading=Loading(device="cpu", trust=folder_revision(jina)))
     state = load_file(jina / "model.safetensors")
     counts = np.stack([np.bincount(list(text.encode()), minlength=256) for text in TEXTS])
     assert same(vectors(model, TEXTS), unit(counts @ state["text.weight"].numpy().T + state["text.bias"].numpy()))
@@ -98,7 +98,7 @@ def test_missing_weights_are_an_error(jina: Path) -> None:
     del state["image.bias"]
     save_file(state, jina / "model.safetensors", {"format": "pt"})
     with pytest.raises(EmbarkError, match=r"lacks 1 weights of its own code, the first is image\.bias"):
-        get_model(str(jina), device="cpu", trust=folder_revision(jina))
+        get_model(str(jina), loading=Loading(device="cpu", trust=folder_revision(jina)))
 
 
 def test_code_elsewhere_needs_a_revision(jina: Path) -> None:
@@ -106,4 +106,4 @@ def test_code_elsewhere_needs_a_revision(jina: Path) -> None:
     config["auto_map"] = {kind: f"jinaai/jina-clip-implementation--{name}" for kind, name in config["auto_map"].items()}
     (jina / "config.json").write_text(json.dumps(config))
     with pytest.raises(EmbarkError, match="code from jinaai/jina-clip-implementation and no revision"):
-        get_model(str(jina), device="cpu", trust=folder_revision(jina))
+        get_model(str(jina), loading=Loading(device="cpu", trust=folder_revision(jina)))

@@ -7,11 +7,12 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import embark
-from embark.models import find_card, get_model, get_reranker
+from embark.models import Loading, find_card, get_model, get_reranker
 from embark.models.checkpoints import folder_revision
 from embark.protocol import vector_space
 from embark.types import EmbarkError
@@ -51,13 +52,13 @@ def test_a_loader_may_be_named_for_a_folder(bert: Path) -> None:
 
 
 def test_vectors_are_stored_in_float32_unless_another_precision_is_asked_for() -> None:
-    single, half = (get_model("embark/pocket", stored_dtype=dtype).card for dtype in (None, "float16"))
+    single, half = (get_model("embark/pocket", loading=Loading(stored_dtype=dtype)).card for dtype in (None, "float16"))
     assert (single.stored, half.stored) == ("float32", "float16")
     assert (single.name, half.name) == ("embark/pocket", "embark/pocket (float16 vectors)")
-    assert get_model("embark/pocket", stored_dtype="float32").card == single
+    assert get_model("embark/pocket", loading=Loading(stored_dtype="float32")).card == single
     assert vector_space(single) != vector_space(half)
     with pytest.raises(EmbarkError, match="cannot be stored as 'int8'; known precisions: float32 and float16"):
-        get_model("embark/pocket", stored_dtype="int8")
+        get_model("embark/pocket", loading=Loading(stored_dtype="int8"))
 
 
 def test_a_model_stored_in_half_precision_is_found_by_the_name_of_its_results() -> None:
@@ -68,15 +69,21 @@ def test_a_model_stored_in_half_precision_is_found_by_the_name_of_its_results() 
     assert embark.evaluate("embark/random", TASK, show_progress=False).embedded
 
 
+@pytest.mark.parametrize("device", ["tpu", "banana", "cuda:", "cpu,tpu", "", 3])
+def test_an_unknown_device_is_an_error_for_every_model(device: Any) -> None:
+    with pytest.raises(EmbarkError, match=f"There is no device '{device}'. Write auto, cpu, cuda, mps, xpu"):
+        Loading(device)
+
+
 @pytest.mark.slow
 def test_another_precision_has_results_of_its_own(bert: Path) -> None:
-    full, half = (get_model(str(bert), device="cpu", dtype=dtype) for dtype in (None, "bfloat16"))
+    full, half = (get_model(str(bert), loading=Loading(device="cpu", dtype=dtype)) for dtype in (None, "bfloat16"))
     assert [each.card.name for each in (full, half)] == ["local/my-bert", "local/my-bert (bfloat16)"]
-    assert get_model(str(bert), device="cpu", dtype="float32").card == full.card
+    assert get_model(str(bert), loading=Loading(device="cpu", dtype="float32")).card == full.card
     computed = [embark.evaluate(model, TASK, show_progress=False).computed for model in (full, half, full)]
     assert computed == [1, 1, 0]
     with pytest.raises(EmbarkError, match="embark/pocket has one precision, float32"):
-        get_model("embark/pocket", dtype="bfloat16")
+        get_model("embark/pocket", loading=Loading(dtype="bfloat16"))
 
 
 def test_consent_is_on_record(other: Path) -> None:
@@ -86,7 +93,7 @@ def test_consent_is_on_record(other: Path) -> None:
     (other / "model.safetensors").unlink()
     with pytest.raises(EmbarkError, match=f"pickles.*--trust {folder_revision(other)}"):
         get_model(str(other))
-    model = get_model(str(other), trust=folder_revision(other))
+    model = get_model(str(other), loading=Loading(trust=folder_revision(other)))
     [result] = embark.evaluate(model, TASK, show_progress=False).results
     assert result.records[0].loaded["trust"] == folder_revision(other)
     saved_again = embark.evaluate(model, TASK, show_progress=False).results[0]

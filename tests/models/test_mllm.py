@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embark.models import MODELS, Encoder, get_model
+from embark.models import MODELS, Encoder, Loading, get_model
 from embark.models.cards import mllm as cards
 from embark.models.encoder import unit
 from embark.protocol import vector_space
@@ -82,7 +82,7 @@ def chat(content: str, system: str = "You are a helpful assistant.", end: str = 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_folder_is_recognised(family: str, folders: Callable[[str], Path]) -> None:
-    card = get_model(str(folders(family)), device="cpu", dtype="float32").card
+    card = get_model(str(folders(family)), loading=Loading(device="cpu", dtype="float32")).card
     assert card.loader == "mllm"
     assert (card.dim, card.fusion) == (32, "native")
     assert card.modalities == (("text", "image") if family == "llava_next" else ("text", "image", "video"))
@@ -136,7 +136,7 @@ def test_llava_agrees_with_the_library(folders: Callable[[str], Path]) -> None:
         eyes, tokens, patch_size=4, vision_feature_select_strategy=config.vision_feature_select_strategy,
         num_additional_image_tokens=1,
     )  # fmt: skip
-    model = get_model(str(folder), device="cpu", dtype="float32")
+    model = get_model(str(folder), loading=Loading(device="cpu", dtype="float32"))
     for thing in (picked, (picked, "a red apple")):
         prompt = sketch(model, thing).replace("[image]", "<image>")
         out = processor(images=[picked], text=[prompt], return_tensors="pt")
@@ -148,7 +148,7 @@ def test_llava_agrees_with_the_library(folders: Callable[[str], Path]) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_vector_knows_nothing_of_its_batch(family: str, folders: Callable[[str], Path]) -> None:
-    model: Any = get_model(str(folders(family)), device="cpu", dtype="float32")
+    model: Any = get_model(str(folders(family)), loading=Loading(device="cpu", dtype="float32"))
     things: list[Any] = ["dog", TEXTS[2], picture(1), picture(2, (64, 20)), (picture(3), "a red apple")]
     if "video" in model.card.modalities:
         things += [film(0, 3), film(1, 4, (24, 24)), (film(2, 2), "dog"), (film(2, 1), picture(5))]
@@ -165,7 +165,7 @@ def test_a_vector_knows_nothing_of_its_batch(family: str, folders: Callable[[str
 
 
 def test_items_are_prepared_in_several_threads(folders: Callable[[str], Path]) -> None:
-    model = get_model(str(folders("qwen3_vl")), device="cpu", dtype="float32")
+    model = get_model(str(folders("qwen3_vl")), loading=Loading(device="cpu", dtype="float32"))
     things = [(picture(seed, (20 + seed, 30)), f"dog {seed}") for seed in range(12)]
     with ThreadPoolExecutor(4) as pool:
         ready = list(pool.map(lambda thing: prepared(model, [thing])[0], things))

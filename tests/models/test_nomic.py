@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embark.models import get_model
+from embark.models import Loading, get_model
 from embark.models.encoder import unit
 from embark.types import EmbarkError
 from tiny import TEXTS, eva_weights, film, one_by_one, picture, same, saved, vectors, wordpiece
@@ -73,7 +73,7 @@ def nomic(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_texts_are_pooled_as_published(nomic: Path) -> None:
-    model = get_model(str(nomic), device="cpu")
+    model = get_model(str(nomic), loading=Loading(device="cpu"))
     reader = transformers.NomicBertModel.from_pretrained(nomic / "text").eval()
     read = transformers.AutoTokenizer.from_pretrained(nomic / "text")
     expected = []
@@ -93,14 +93,14 @@ def test_images_are_those_of_an_eva_tower_with_the_pooling_head(nomic: Path) -> 
     seen = eyes([image.convert("RGB") for image in PICTURES], return_tensors="pt")["pixel_values"]
     with torch.inference_mode():
         expected = Pooling(head, 8, 1e-6)(Eva(eva, rotation(8, 3, 3), 1e-6, 1e-5)(seen))
-    model = get_model(str(nomic), device="cpu")
+    model = get_model(str(nomic), loading=Loading(device="cpu"))
     found = vectors(model, PICTURES)
     assert same(found, unit(expected.numpy()))
     assert not same(found[0], found[1])
 
 
 def test_the_pair_is_one_encoder(nomic: Path) -> None:
-    model = get_model(f"nomic:{nomic}", device="cpu")
+    model = get_model(f"nomic:{nomic}", loading=Loading(device="cpu"))
     assert (model.card.dim, model.card.fusion) == (16, "unit-sum")
     assert model.card.modalities == ("text", "image", "video")
     things = [*TEXTS, *PICTURES, film(1), ("dog", PICTURES[0])]
@@ -113,4 +113,4 @@ def test_the_pair_is_one_encoder(nomic: Path) -> None:
 
 def test_a_text_half_alone_is_told_apart(nomic: Path) -> None:
     with pytest.raises(EmbarkError, match=r"is no vision checkpoint of Nomic's.*text:"):
-        get_model(str(nomic / "text"), device="cpu")
+        get_model(str(nomic / "text"), loading=Loading(device="cpu"))

@@ -143,7 +143,7 @@ def test_an_answer_to_a_style_caps_pictures_and_texts(folder: Path) -> None:
 
 
 def test_a_folder_is_recognised(folder: Path) -> None:
-    model = get_model(str(folder), device="cpu", dtype="float32")
+    model = get_model(str(folder), loading=Loading(device="cpu", dtype="float32"))
     assert model.card.loader == "omni"
     assert (model.card.dim, model.card.fusion) == (32, "native")
     assert model.card.modalities == ("text", "image", "video", "audio")
@@ -234,7 +234,7 @@ def test_a_whole_omni_model_lends_its_thinker(folder: Path, tmp_path: Path) -> N
     save_file(weights, whole / "model.safetensors", {"format": "pt"})
     thinking = json.loads((folder / "config.json").read_text())
     (whole / "config.json").write_text(json.dumps({"model_type": "qwen2_5_omni", "thinker_config": thinking}))
-    models = [get_model(str(each), device="cpu", dtype="float32") for each in (folder, whole)]
+    models = [get_model(str(each), loading=Loading(device="cpu", dtype="float32")) for each in (folder, whole)]
     assert same(*(vectors(model, ["dog", sound(1), picture(1)]) for model in models))
 
 

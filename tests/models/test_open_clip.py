@@ -147,7 +147,7 @@ def test_vectors_are_the_library_s(open_clip: Any, kind: str, tmp_path: Path) ->
     made = repository(open_clip, tmp_path, **KINDS[kind])
     library, _, preprocess = open_clip.create_model_and_transforms(f"local-dir:{made}")
     tokens = open_clip.get_tokenizer(f"local-dir:{made}")(list(TEXTS))
-    model = get_model(str(made), device="cpu")
+    model = get_model(str(made), loading=Loading(device="cpu"))
     assert (model.card.loader, model.card.dim, model.card.fusion) == ("open_clip", 12, "sum")
     assert model.card.modalities == ("text", "image", "video")
     pictures = [picture(0), picture(1, (33, 70)), picture(2, (64, 64))]
@@ -158,7 +158,7 @@ def test_vectors_are_the_library_s(open_clip: Any, kind: str, tmp_path: Path) ->
 
 
 def test_a_vector_does_not_depend_on_its_batch(folder: Path) -> None:
-    model = get_model(f"open_clip:{folder}", device="cpu")
+    model = get_model(f"open_clip:{folder}", loading=Loading(device="cpu"))
     things = [*TEXTS, picture(3), ("a red apple", picture(4))]
     assert same(vectors(model, things), one_by_one(model, things), 1e-5)
 
@@ -168,7 +168,7 @@ def test_items_are_prepared_without_weights(folder: Path) -> None:
 
 
 def test_parts_are_added_and_frames_averaged(folder: Path) -> None:
-    model = get_model(str(folder), device="cpu")
+    model = get_model(str(folder), loading=Loading(device="cpu"))
     text, image = vectors(model, ["a red apple"]), vectors(model, [picture(4)])
     assert same(vectors(model, [("a red apple", picture(4))]), text + image, 1e-5)
     frames = film(frames=3)
@@ -182,7 +182,7 @@ def test_unibench_shows_its_pixels_to_a_folder(open_clip: Any, tmp_path: Path, s
     style = Style("UniBench")
     library, _, preprocess = open_clip.create_model_and_transforms(f"local-dir:{made}")
     for model in (
-        get_model(str(made), device="cpu"),
+        get_model(str(made), loading=Loading(device="cpu")),
         from_open_clip(library, preprocess, open_clip.get_tokenizer(f"local-dir:{made}")),
     ):
         assert style_used(model.card, style) == "UniBench: as the paper ran it"
@@ -194,7 +194,7 @@ def test_unibench_shows_its_pixels_to_a_folder(open_clip: Any, tmp_path: Path, s
 
 
 def test_transparent_and_grey_pictures_are_read(folder: Path) -> None:
-    model = get_model(str(folder), device="cpu")
+    model = get_model(str(folder), loading=Loading(device="cpu"))
     assert np.isfinite(vectors(model, [picture(5, mode="RGBA"), picture(5, mode="L")])).all()
 
 
@@ -203,16 +203,18 @@ def test_items_are_prepared_in_several_threads(open_clip: Any, tmp_path: Path) -
     text = {**TEXT, "hf_tokenizer_name": "its-own", "vocab_size": len(tokens), "pool_type": "first"}
     made = repository(open_clip, tmp_path / "words", text_cfg=text)
     tokens.save_pretrained(made)
-    model = get_model(str(made), device="cpu")
+    model = get_model(str(made), loading=Loading(device="cpu"))
     with ThreadPoolExecutor(8) as pool:
         ready = [each[0] for each in pool.map(lambda text: prepared(model, [text]), TEXTS * 40)]
     assert same(model.embed(ready), np.tile(vectors(model, TEXTS), (40, 1)), 1e-5)
 
 
 def test_another_precision_is_another_space_near_by(folder: Path) -> None:
-    model = get_model(str(folder), device="cpu", dtype="bfloat16")
+    model = get_model(str(folder), loading=Loading(device="cpu", dtype="bfloat16"))
     things = [*TEXTS, picture(3)]
-    near = (unit(vectors(model, things)) * unit(vectors(get_model(str(folder), device="cpu"), things))).sum(1)
+    near = (
+        unit(vectors(model, things)) * unit(vectors(get_model(str(folder), loading=Loading(device="cpu")), things))
+    ).sum(1)
     assert model.card.dtype == "bfloat16"
     assert (near > 0.99).all()
 
@@ -228,10 +230,10 @@ def test_pickles_need_consent(folder: Path, tmp_path: Path) -> None:
     weights = sorted(load_file(folder / "open_clip_model.safetensors").items())  # in an order that is always the same
     torch.save(dict(weights), tmp_path / "open_clip_pytorch_model.bin")
     with pytest.raises(EmbarkError, match="its weights for open_clip are pickles") as refusal:
-        get_model(str(tmp_path), device="cpu")
+        get_model(str(tmp_path), loading=Loading(device="cpu"))
     revision = str(refusal.value).split("--trust ")[1].split()[0]
-    trusted = get_model(str(tmp_path), device="cpu", trust=revision)
-    assert same(vectors(trusted, TEXTS), vectors(get_model(str(folder), device="cpu"), TEXTS))
+    trusted = get_model(str(tmp_path), loading=Loading(device="cpu", trust=revision))
+    assert same(vectors(trusted, TEXTS), vectors(get_model(str(folder), loading=Loading(device="cpu")), TEXTS))
 
 
 def test_weights_that_do_not_fit_are_an_error(folder: Path, tmp_path: Path) -> None:
@@ -242,7 +244,7 @@ def test_weights_that_do_not_fit_are_an_error(folder: Path, tmp_path: Path) -> N
     state.pop("text_projection")
     save_file(state, tmp_path / "open_clip_model.safetensors")
     with pytest.raises(EmbarkError, match=r"open_clip_model.safetensors does not fit its model .*text_projection"):
-        get_model(str(tmp_path), device="cpu")
+        get_model(str(tmp_path), loading=Loading(device="cpu"))
 
 
 def test_cards_that_are_wrong_about_the_dimension_are_refused(folder: Path) -> None:
@@ -275,17 +277,19 @@ def address(folder: Path) -> Iterator[str]:
 
 def test_one_file_of_weights_is_enough(architecture: str, folder: Path) -> None:
     file = folder / "open_clip_model.safetensors"
-    model = get_model(f"open_clip:{architecture}/{file}", device="cpu")
+    model = get_model(f"open_clip:{architecture}/{file}", loading=Loading(device="cpu"))
     assert model.card.revision.startswith("sha256-")
     assert model.card.options == {"architecture": architecture}
-    assert same(vectors(model, TEXTS), vectors(get_model(str(folder), device="cpu"), TEXTS))
+    assert same(vectors(model, TEXTS), vectors(get_model(str(folder), loading=Loading(device="cpu")), TEXTS))
 
 
 def test_a_card_s_architecture_goes_before_the_folder_s(open_clip: Any, architecture: str, tmp_path: Path) -> None:
     made = repository(open_clip, tmp_path, quick_gelu=True)
     card = replace(find_card(str(made)), options={"architecture": architecture})
-    slow, quick = load(card, Loading(device="cpu")), get_model(str(made), device="cpu")
-    weights = get_model(f"open_clip:{architecture}/{made / 'open_clip_model.safetensors'}", device="cpu")
+    slow, quick = load(card, Loading(device="cpu")), get_model(str(made), loading=Loading(device="cpu"))
+    weights = get_model(
+        f"open_clip:{architecture}/{made / 'open_clip_model.safetensors'}", loading=Loading(device="cpu")
+    )
     assert same(vectors(slow, TEXTS), vectors(weights, TEXTS))
     assert not same(vectors(slow, TEXTS), vectors(quick, TEXTS))
 
@@ -293,16 +297,16 @@ def test_a_card_s_architecture_goes_before_the_folder_s(open_clip: Any, architec
 def test_weights_at_an_address_are_fetched_once(architecture: str, folder: Path, address: str, tmp_path: Path) -> None:
     name, here = f"open_clip:{architecture}/{address}", settings(home=tmp_path)
     with pytest.raises(EmbarkError, match="embark is offline"):
-        get_model(name, device="cpu", settings=replace(here, offline=True))
-    fetched = get_model(name, device="cpu", settings=here)
-    again = get_model(name, device="cpu", settings=replace(here, offline=True))
+        get_model(name, loading=Loading(device="cpu"), settings=replace(here, offline=True))
+    fetched = get_model(name, loading=Loading(device="cpu"), settings=here)
+    again = get_model(name, loading=Loading(device="cpu"), settings=replace(here, offline=True))
     assert again.card == fetched.card
-    assert same(vectors(again, TEXTS), vectors(get_model(str(folder), device="cpu"), TEXTS))
+    assert same(vectors(again, TEXTS), vectors(get_model(str(folder), loading=Loading(device="cpu")), TEXTS))
 
 
 def test_an_address_without_weights_is_an_error(architecture: str, address: str, tmp_path: Path) -> None:
     with pytest.raises(EmbarkError, match=r"could not be fetched .*404"):
-        get_model(f"open_clip:{architecture}/{address}.none", device="cpu", settings=settings(home=tmp_path))
+        get_model(f"open_clip:{architecture}/{address}.none", loading=Loading("cpu"), settings=settings(home=tmp_path))
 
 
 def test_the_library_knows_what_the_cards_name(open_clip: Any) -> None:

@@ -184,12 +184,12 @@ def test_a_real_checkpoint_on_two_devices_has_the_scores_of_one(tmp_path: Path) 
     folder = str(saved(tmp_path / "clip", model.eval(), *parts))
     tasks = ["PocketFlagZeroShot", "PocketFlagCapital"]
     whole = embark.evaluate(
-        embark.get_model(folder, device="cpu"), tasks, show_progress=False,
+        embark.get_model(folder, loading=embark.Loading(device="cpu")), tasks, show_progress=False,
         settings=embark.load_settings(tmp_path / "one", tmp_path / "one" / "results"),
     )  # fmt: skip
-    encoder = embark.get_model(folder, device="cpu,cpu")
+    encoder = embark.get_model(folder, loading=embark.Loading(device="cpu,cpu"))
     assert isinstance(encoder, Devices)
-    assert identity(encoder.card) == identity(embark.get_model(folder, device="cpu").card)
+    assert identity(encoder.card) == identity(embark.get_model(folder, loading=embark.Loading(device="cpu")).card)
     embed_batch = encoder.embed
     batches: list[int] = []
 

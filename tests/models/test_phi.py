@@ -116,7 +116,7 @@ def folder(parts: Parts, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_folder_is_recognised(folder: Path) -> None:
-    card = get_model(str(folder), device="cpu").card
+    card = get_model(str(folder), loading=Loading(device="cpu")).card
     assert (card.loader, card.dim, card.modalities) == ("phi", 16, ("text", "image"))
     assert card.options == {**cards.PHI, "loader": 2}
 
@@ -128,17 +128,17 @@ def test_items_are_prepared_without_weights(folder: Path) -> None:
 def test_other_weights_in_a_folder_below_are_not_read(folder: Path, tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
 
-    expected = vectors(get_model(str(folder), device="cpu"), THINGS)
+    expected = vectors(get_model(str(folder), loading=Loading(device="cpu")), THINGS)
     copy = Path(shutil.copytree(folder, tmp_path / "phi"))
     (copy / "old").mkdir()
     state = load_file(copy / "model.safetensors")
     save_file({name: -weight for name, weight in state.items()}, copy / "old" / "model.safetensors")
-    assert same(vectors(get_model(str(copy), device="cpu"), THINGS), expected)
+    assert same(vectors(get_model(str(copy), loading=Loading(device="cpu")), THINGS), expected)
 
 
 @pytest.mark.parametrize("size", [(16, 16), (32, 32), (64, 16), (16, 48), (30, 20)])
 def test_pictures_agree_with_the_parts(size: tuple[int, int], folder: Path, parts: Parts) -> None:
-    model: Any = get_model(str(folder), device="cpu")
+    model: Any = get_model(str(folder), loading=Loading(device="cpu"))
     picked = picture(1, size)
     page = model.processors["image"].image(picked)
     asked = " Represent the given image with the following question: a dog"
@@ -147,7 +147,7 @@ def test_pictures_agree_with_the_parts(size: tuple[int, int], folder: Path, part
 
 
 def test_texts_agree_with_the_parts_and_are_cut(folder: Path, parts: Parts) -> None:
-    model: Any = get_model(str(folder), device="cpu")
+    model: Any = get_model(str(folder), loading=Loading(device="cpu"))
     assert same(vectors(model, [TEXTS[2]]), parts.vector(None, TEXTS[2]))
     card = ModelCard("tiny/phi", "main", "phi", (), source=str(folder), context=12)
     (ready,) = prepared(build(LOADERS["phi"], card, Loading(device="cpu")), ["dog " * 50])
@@ -155,7 +155,7 @@ def test_texts_agree_with_the_parts_and_are_cut(folder: Path, parts: Parts) -> N
 
 
 def test_pages_are_squares_that_fit_the_picture(folder: Path) -> None:
-    model: Any = get_model(str(folder), device="cpu")
+    model: Any = get_model(str(folder), loading=Loading(device="cpu"))
     page = model.processors["image"].image
     sizes = {(10, 10): (32, 32), (100, 20): (64, 16), (20, 100): (16, 64), (30, 20): (32, 32), (60, 20): (48, 16)}
     assert {size: page(picture(1, size)).size for size in sizes} == sizes  # at most four squares
@@ -166,7 +166,7 @@ def test_pages_are_squares_that_fit_the_picture(folder: Path) -> None:
 
 
 def test_a_vector_knows_nothing_of_its_batch(folder: Path) -> None:
-    alone = one_by_one(get_model(str(folder), device="cpu"), THINGS)
+    alone = one_by_one(get_model(str(folder), loading=Loading(device="cpu")), THINGS)
     for side in ("left", "right"):
         style = {**cards.PHI, "padding": side}
         card = ModelCard("tiny/phi", "main", "phi", (), source=str(folder), options=style)
@@ -201,4 +201,4 @@ def test_missing_weights_are_told(folder: Path, parts: Parts, tmp_path: Path) ->
     del state["model.norm.weight"]
     save_file(state, tmp_path / "model.safetensors")
     with pytest.raises(EmbarkError, match=r"lacks 1 weights of Phi3Model, the first is norm\.weight"):
-        get_model(str(tmp_path), device="cpu")
+        get_model(str(tmp_path), loading=Loading(device="cpu"))

@@ -188,9 +188,9 @@ def test_compiled_it_runs_what_was_compiled(qwen3: Path, monkeypatch: pytest.Mon
     run = lambda graph, _: graphs.append(graph) or graph.forward  # noqa: E731
     monkeypatch.setattr(torch.nn.Module, "compile", lambda module: plain(module, backend=run))
     torch._dynamo.reset()
-    compiled = scores(get_reranker(f"yes-no:{qwen3}", device="cpu", compile=True), PAIRS)
+    compiled = scores(get_reranker(f"yes-no:{qwen3}", loading=Loading(device="cpu", compile=True)), PAIRS)
     assert graphs
-    assert same(compiled, scores(get_reranker(f"yes-no:{qwen3}", device="cpu"), PAIRS))
+    assert same(compiled, scores(get_reranker(f"yes-no:{qwen3}", loading=Loading(device="cpu")), PAIRS))
 
 
 def test_what_is_too_long_is_cut_before_the_question(qwen3: Path) -> None:

@@ -50,7 +50,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def files(model: Any, **how: Any) -> list[tuple[str, str]]:
     """The doctor's findings about the files: (verdict, message)."""
-    findings = embark.doctor(model, device="cpu", **how).findings
+    findings = embark.doctor(model, loading=Loading("cpu"), **how).findings
     return [(f.verdict, f.message) for f in findings if f.check.endswith("files")]
 
 
@@ -72,7 +72,7 @@ def test_a_planted_fault_is_named(texts: Path, tmp_path: Path, name: str) -> Non
 
 def test_sound_models_have_no_fault(texts: Path) -> None:
     for model, against in ((str(texts), None), (Wrapper().encoder(texts), str(texts))):
-        examination = embark.doctor(model, device="cpu", against=against)
+        examination = embark.doctor(model, loading=embark.Loading(device="cpu"), against=against)
         assert examination.faults == ()
         assert [f.verdict for f in examination.findings if f.check == "text: files"] == ["ok"]
 
@@ -206,7 +206,7 @@ def test_wrong_pixels_are_named(images: Path, changes: dict[str, Any], words: st
 def test_every_family_of_image_models_is_sound(tmp_path: Path, family: str) -> None:
     model, *parts = FAMILIES[family]()
     folder = str(saved(tmp_path / family, model, *parts))
-    assert [finding.verdict for finding in checked(get_model(folder, device="cpu"), folder)] == ["ok"]
+    assert [finding.verdict for finding in checked(get_model(folder, loading=Loading(device="cpu")), folder)] == ["ok"]
 
 
 def test_right_pixels_have_no_fault(images: Path) -> None:
@@ -215,5 +215,7 @@ def test_right_pixels_have_no_fault(images: Path) -> None:
 
 
 def test_a_similarity_that_is_not_that_of_the_model_is_named(images: Path) -> None:
-    [fault] = embark.doctor(clip(images, similarity="dot"), device="cpu", against=str(images)).faults
+    [fault] = embark.doctor(
+        clip(images, similarity="dot"), loading=embark.Loading(device="cpu"), against=str(images)
+    ).faults
     assert (fault.check, "by cosine, the card by dot" in fault.message) == ("similarity", True)

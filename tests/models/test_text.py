@@ -98,7 +98,7 @@ def reference(folder: Path) -> Any:
 
 
 def test_a_folder_embeds_as_its_library_does(prompted: Path) -> None:
-    model, library = get_model(str(prompted), device="cpu"), reference(prompted)
+    model, library = get_model(str(prompted), loading=Loading(device="cpu")), reference(prompted)
     assert (model.card.loader, model.card.modalities, model.card.dim) == ("sentence-transformers", ("text",), 16)
     assert model.card.loaded["libraries"]["sentence-transformers"]
     for role, ours in (
@@ -116,7 +116,7 @@ def test_items_are_prepared_without_weights(prompted: Path, qwen: Path) -> None:
 
 
 def test_a_batch_changes_no_vector(prompted: Path) -> None:
-    model = get_model(str(prompted), device="cpu")
+    model = get_model(str(prompted), loading=Loading(device="cpu"))
     assert same(vectors(model, TEXTS), one_by_one(model, TEXTS), 1e-5)
     roles = ("query", "document", "item")
     mixed = model.embed([p for role in roles for p in prepared(model, TEXTS, role)])
@@ -124,7 +124,7 @@ def test_a_batch_changes_no_vector(prompted: Path) -> None:
 
 
 def test_prompts_are_part_of_the_key(prompted: Path) -> None:
-    model = get_model(str(prompted), device="cpu")
+    model = get_model(str(prompted), loading=Loading(device="cpu"))
     space = vector_space(model.card)
     keys = {role: key(space, model.render(item("dog"), role, None)) for role in ("query", "document", "item", "left")}
     assert len(set(keys.values())) == 3
@@ -146,7 +146,7 @@ def test_settings_replace_the_prompts_of_the_checkpoint(prompted: Path) -> None:
 
 def test_prompts_that_are_not_pooled(bert: Path, tmp_path: Path) -> None:
     folder = sentence_transformer(tmp_path / "st", bert, include=False, prompts={"query": "two people ", "": ""})
-    model, library = get_model(str(folder), device="cpu"), reference(folder)
+    model, library = get_model(str(folder), loading=Loading(device="cpu")), reference(folder)
     assert same(vectors(model, TEXTS, "query"), library.encode_query(list(TEXTS)), 1e-5)
     pooled = library.encode(["two people " + text for text in TEXTS])
     assert not same(vectors(model, TEXTS, "query"), pooled, 1e-3)
@@ -154,10 +154,10 @@ def test_prompts_that_are_not_pooled(bert: Path, tmp_path: Path) -> None:
 
 def test_the_checkpoint_says_how_vectors_are_compared(bert: Path, tmp_path: Path) -> None:
     folder = sentence_transformer(tmp_path / "dot", bert, similarity_fn_name="dot")
-    assert get_model(str(folder), device="cpu").card.similarity == "dot"
+    assert get_model(str(folder), loading=Loading(device="cpu")).card.similarity == "dot"
     folder = sentence_transformer(tmp_path / "far", bert, similarity_fn_name="euclidean")
     with pytest.raises(EmbarkError, match="by euclidean distance; embark has cosine and dot"):
-        get_model(str(folder), device="cpu")
+        get_model(str(folder), loading=Loading(device="cpu"))
 
 
 def test_longest_text_and_precision_are_the_cards(prompted: Path) -> None:
@@ -184,7 +184,7 @@ def test_missing_weights_are_an_error(prompted: Path, tmp_path: Path) -> None:
     lost = next(name for name in tensors if "layer.1.attention.self.query.weight" in name)
     save_file({name: t for name, t in tensors.items() if name != lost}, folder / "model.safetensors", {"format": "pt"})
     with pytest.raises(EmbarkError, match=r"lacks 1 weights, the first is .*query\.weight"):
-        get_model(str(folder), device="cpu")
+        get_model(str(folder), loading=Loading(device="cpu"))
 
 
 @pytest.mark.parametrize("where", ["modules.json", "config.json"])
@@ -198,7 +198,7 @@ def test_code_of_the_checkpoint_needs_consent(prompted: Path, tmp_path: Path, wh
         told["auto_map"] = {"AutoModel": "own_model.Model"}
     (folder / where).write_text(json.dumps(told))
     with pytest.raises(EmbarkError, match=r"its own code would run.*--trust local-"):
-        get_model(str(folder), device="cpu")
+        get_model(str(folder), loading=Loading(device="cpu"))
 
 
 @pytest.mark.parametrize("routed", [False, True])
@@ -212,21 +212,21 @@ def test_a_module_that_is_a_pickle_needs_consent(bert: Path, tmp_path: Path, rou
     modules = [Transformer(str(bert)), Pooling(16, "mean"), Dense(16, 8)]
     whole = [Router.for_query_document(modules, modules)] if routed else modules
     SentenceTransformer(modules=whole, device="cpu").save_pretrained(str(tmp_path / "st"))
-    expected = vectors(get_model(str(tmp_path / "st"), device="cpu"), TEXTS)
+    expected = vectors(get_model(str(tmp_path / "st"), loading=Loading(device="cpu")), TEXTS)
     for safe in list((tmp_path / "st").glob("*_Dense/model.safetensors")):  # a route may have a copy of its own
         torch.save(load_file(safe), safe.with_name("pytorch_model.bin"))
         safe.unlink()
     with pytest.raises(EmbarkError, match=r"its weights are pickles.*--trust local-") as told:
-        get_model(str(tmp_path / "st"), device="cpu")
+        get_model(str(tmp_path / "st"), loading=Loading(device="cpu"))
     revision = str(told.value).split("--trust ")[1].split()[0]
-    model = get_model(str(tmp_path / "st"), device="cpu", trust=revision)
+    model = get_model(str(tmp_path / "st"), loading=Loading(device="cpu", trust=revision))
     assert (model.card.loaded["trust"], model.card.dim) == (revision, 8)
     assert same(vectors(model, TEXTS), expected)
 
 
 def test_a_folder_without_modules_is_none_of_theirs(bert: Path) -> None:
     with pytest.raises(EmbarkError, match=r"no modules\.json.*text:"):
-        get_model(f"sentence-transformers:{bert}", device="cpu")
+        get_model(f"sentence-transformers:{bert}", loading=Loading(device="cpu"))
 
 
 def test_queries_and_documents_may_have_modules_of_their_own(bert: Path, qwen: Path, tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_queries_and_documents_may_have_modules_of_their_own(bert: Path, qwen: P
 
     router = Router.for_query_document(modules(bert, "mean"), modules(qwen, "lasttoken"))
     SentenceTransformer(modules=[router], device="cpu").save_pretrained(str(tmp_path / "routed"))
-    model, library = get_model(str(tmp_path / "routed"), device="cpu"), reference(tmp_path / "routed")
+    model, library = get_model(str(tmp_path / "routed"), loading=Loading(device="cpu")), reference(tmp_path / "routed")
     assert same(vectors(model, TEXTS, "query"), library.encode_query(list(TEXTS)), 1e-5)
     assert same(vectors(model, TEXTS, "document"), library.encode_document(list(TEXTS)), 1e-5)
     assert model.render(item("dog"), "query", None) != model.render(item("dog"), "document", None)
@@ -258,7 +258,7 @@ def test_pictures_where_the_library_takes_them(tmp_path: Path) -> None:
     clip = CLIPModel(CLIPConfig(text_config=text, vision_config=vision, projection_dim=12))
     plain = saved(tmp_path / "clip", clip, CLIPProcessor(pixels, tokenizer))
     SentenceTransformer(str(plain), device="cpu").save_pretrained(str(tmp_path / "st"))
-    model, library = get_model(str(tmp_path / "st"), device="cpu"), reference(tmp_path / "st")
+    model, library = get_model(str(tmp_path / "st"), loading=Loading(device="cpu")), reference(tmp_path / "st")
     assert (model.card.modalities, model.card.dim, model.card.fusion) == (("text", "image"), 12, None)
     texts, pictures = [*TEXTS[:2], "https://example.org/dog.png"], [picture(1), picture(2, (20, 50))]
     assert same(vectors(model, texts[:2]), library.encode(texts[:2]), 1e-5)
@@ -333,7 +333,9 @@ def test_an_encoder(bert: Path, pooling: str) -> None:
 
 
 def test_a_plain_folder_is_recognised(bert: Path, qwen: Path) -> None:
-    pooled = {folder: get_model(str(folder), device="cpu").card.options["pooling"] for folder in (bert, qwen)}
+    pooled = {
+        folder: get_model(str(folder), loading=Loading(device="cpu")).card.options["pooling"] for folder in (bert, qwen)
+    }
     assert pooled == {bert: "mean", qwen: "last"}
 
 
@@ -343,7 +345,7 @@ def test_a_decoder_that_was_saved_without_its_head_is_pooled_alike(qwen: Path, t
     base = shutil.copytree(qwen, tmp_path / "base")
     AutoModel.from_pretrained(qwen).save_pretrained(base)
     assert json.loads((base / "config.json").read_text())["architectures"] == ["Qwen3Model"]
-    model, headed = (get_model(str(folder), device="cpu") for folder in (base, qwen))
+    model, headed = (get_model(str(folder), loading=Loading(device="cpu")) for folder in (base, qwen))
     assert model.card.options == {"pooling": "last", "loader": LOADERS["text"].version}
     assert same(vectors(model, TEXTS), vectors(headed, TEXTS), 0)
 
@@ -374,7 +376,7 @@ def test_own_code_of_a_plain_model_needs_consent(llama: Path, tmp_path: Path) ->
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "auto_map": {"AutoModel": "own.Model"}}))
     with pytest.raises(EmbarkError, match="its own code would run"):
-        get_model(str(folder), device="cpu")
+        get_model(str(folder), loading=Loading(device="cpu"))
     card = ModelCard("test/own", "1", "text", ("text",), source=str(folder), options={"causal": False})
     assert load(card, CPU).card.dim == 16  # the card knows what that code does
 
@@ -392,7 +394,7 @@ def test_a_decoder_in_half_precision_keeps_its_frequencies(qwen: Path, tmp_path:
     plain = load(ModelCard("test/qwen", "1", "text", ("text",), source=str(qwen), dtype="bfloat16"), CPU)
     assert (plain.model.dtype, plain.model.rotary_emb.inv_freq.dtype) == (torch.bfloat16, torch.float32)
     folder = sentence_transformer(tmp_path / "st", qwen, "lasttoken")
-    theirs = get_model(str(folder), device="cpu", dtype="bfloat16").model[0].auto_model
+    theirs = get_model(str(folder), loading=Loading(device="cpu", dtype="bfloat16")).model[0].auto_model
     assert (theirs.dtype, theirs.rotary_emb.inv_freq.dtype) == (torch.bfloat16, torch.float32)
 
 

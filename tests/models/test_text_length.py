@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embark.models import get_model, get_reranker
+from embark.models import Loading, get_model, get_reranker
 from embark.models.text_length import TextLength, position_count, text_length
 from embark.types import Content, EmbarkError
 from tiny import saved, vectors, wordpiece
@@ -120,7 +120,7 @@ def checkpoint(folder: Path, kind: str) -> Path:
 @pytest.mark.parametrize("loader", ["text", "sentence-transformers"])
 def test_encoders_read_what_sentence_transformers_says(loader: str, tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    model = get_model(f"{loader}:{checkpoint(tmp_path, loader)}", device="cpu")
+    model = get_model(f"{loader}:{checkpoint(tmp_path, loader)}", loading=Loading(device="cpu"))
     assert (model.card.loaded["tokens"], model.card.loaded["tokens stated by"]) == (20, SENTENCES)
     words = ["dog"] * 18
     whole, within, beyond = vectors(model, [" ".join(text) for text in (words, [*words[:-1], "a"], [*words, "a"])])
@@ -130,6 +130,6 @@ def test_encoders_read_what_sentence_transformers_says(loader: str, tmp_path: Pa
 
 def test_rerankers_read_what_sentence_transformers_says(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    model = get_reranker(f"cross-encoder:{checkpoint(tmp_path, 'cross-encoder')}", device="cpu")
+    model = get_reranker(f"cross-encoder:{checkpoint(tmp_path, 'cross-encoder')}", loading=Loading(device="cpu"))
     pair = [Content("text", "dog"), Content("text", "a dog " * 30)]
     assert len(model.prepare(pair, "1")["input_ids"]) == model.card.loaded["tokens"] == 20

@@ -45,7 +45,7 @@ def test_dino_is_the_class_token(dino: Path) -> None:
     import torch
     from transformers import AutoImageProcessor, AutoModel
 
-    model = get_model(str(dino), device="cpu")
+    model = get_model(str(dino), loading=Loading(device="cpu"))
     assert (model.card.loader, model.card.dim, model.card.modalities) == ("dino", 16, ("image", "video"))
     processor = AutoImageProcessor.from_pretrained(dino, backend="pil")
     pixels = processor(images=[each.convert("RGB") for each in PICTURES], return_tensors="pt")
@@ -60,7 +60,7 @@ def test_pictures_are_prepared_without_weights(dino: Path) -> None:
 
 
 def test_dino_films_are_the_mean_of_their_frames(dino: Path) -> None:
-    model, frames = get_model(str(dino), device="cpu"), film(frames=3)
+    model, frames = get_model(str(dino), loading=Loading(device="cpu")), film(frames=3)
     assert same(vectors(model, [frames]), unit(unit(vectors(model, frames)).sum(0, keepdims=True)), 1e-5)
 
 
@@ -72,7 +72,7 @@ def test_the_card_is_checked_against_the_checkpoint(dino: Path) -> None:
 def test_other_model_types_are_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "resnet"}')
     with pytest.raises(EmbarkError, match="of model type 'resnet'; this loader knows dinov2"):
-        get_model(f"dino:{tmp_path}", device="cpu")
+        get_model(f"dino:{tmp_path}", loading=Loading(device="cpu"))
 
 
 # ── timm ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -99,7 +99,7 @@ def test_timm_features_are_the_library_s(timm: Any, folder: Path) -> None:
 
     library = timm.create_model(f"local-dir:{folder}", pretrained=True, num_classes=0).eval()
     transform = timm.data.create_transform(**timm.data.resolve_model_data_config(library), is_training=False)
-    model = get_model(str(folder), device="cpu")
+    model = get_model(str(folder), loading=Loading(device="cpu"))
     assert (model.card.loader, model.card.dim, model.card.modalities) == ("timm", 64, ("image", "video"))
     with torch.no_grad():
         wanted = library(torch.stack([transform(each.convert("RGB")) for each in PICTURES]))
@@ -108,7 +108,7 @@ def test_timm_features_are_the_library_s(timm: Any, folder: Path) -> None:
 
 
 def test_timm_films_are_the_mean_of_their_frames(folder: Path) -> None:
-    model, frames = get_model(f"timm:{folder}", device="cpu"), film(frames=3)
+    model, frames = get_model(f"timm:{folder}", loading=Loading(device="cpu")), film(frames=3)
     assert same(vectors(model, [frames]), unit(unit(vectors(model, frames)).sum(0, keepdims=True)), 1e-5)
 
 
@@ -118,7 +118,7 @@ def test_bare_weights_need_an_architecture(folder: Path, tmp_path: Path) -> None
     with pytest.raises(EmbarkError, match="states no architecture"):
         load_timm(card, Loading(device="cpu"))
     bare = load_timm(replace(card, options={"architecture": "test_vit"}), Loading(device="cpu"))
-    assert same(vectors(bare, PICTURES), vectors(get_model(str(folder), device="cpu"), PICTURES))
+    assert same(vectors(bare, PICTURES), vectors(get_model(str(folder), loading=Loading(device="cpu")), PICTURES))
 
 
 def test_weights_that_do_not_fit_are_an_error(folder: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from embark.models import Encoder, get_model
+from embark.models import Encoder, Loading, get_model
 from embark.models.checkpoints import folder_revision
 from embark.models.encoder import unit
 from embark.types import EmbarkError
@@ -58,7 +58,7 @@ def published(bert: Any, cosines: Any, sines: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def model(vista: Path) -> Encoder:
-    return get_model(f"vista:{vista}", device="cpu", trust=folder_revision(vista))
+    return get_model(f"vista:{vista}", loading=Loading(device="cpu", trust=folder_revision(vista)))
 
 
 def bert_of(folder: Path) -> tuple[Any, dict[str, Any]]:
@@ -118,7 +118,7 @@ def test_words_make_room_for_patches(model: Encoder) -> None:
 
 def test_pickles_need_consent(vista: Path) -> None:
     with pytest.raises(EmbarkError, match=f"pickles.*--trust {folder_revision(vista)}"):
-        get_model(f"vista:{vista}", device="cpu")
+        get_model(f"vista:{vista}", loading=Loading(device="cpu"))
 
 
 def test_pixels_are_resized_cropped_and_scaled() -> None:
@@ -136,7 +136,7 @@ def test_pixels_are_resized_cropped_and_scaled() -> None:
 
 
 def test_half_precision_is_close(vista: Path, model: Encoder) -> None:
-    half = get_model(f"vista:{vista}", device="cpu", dtype="bfloat16", trust=folder_revision(vista))
+    half = get_model(f"vista:{vista}", loading=Loading(device="cpu", dtype="bfloat16", trust=folder_revision(vista)))
     things = [*TEXTS, *PICTURES, ("dog", PICTURES[0])]
     assert half.card.dtype == "bfloat16"
     assert same(vectors(half, things), vectors(model, things), 0.1)
@@ -146,4 +146,4 @@ def test_other_weights_are_refused(vista: Path, tmp_path: Path) -> None:
     saved(tmp_path / "text", transformers.AutoConfig.from_pretrained(vista / "text"))
     torch.save({"bge_encoder.weight": torch.ones(1)}, tmp_path / "other.pth")
     with pytest.raises(EmbarkError, match=r"is no VISTA checkpoint: it lacks model_visual\.visual\.cls_token"):
-        get_model(f"vista:{tmp_path}", device="cpu", trust=folder_revision(tmp_path))
+        get_model(f"vista:{tmp_path}", loading=Loading(device="cpu", trust=folder_revision(tmp_path)))

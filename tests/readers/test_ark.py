@@ -99,7 +99,7 @@ def test_ids_count_from_0_in_every_topic_and_nothing_collides(supplied: Path, ti
     assert [row[0] for row in ranked[0].documents] == ["0", "1", "2"]
     assert json.loads(next(ranked[0].lines("jsonl")))["query_id"] == "0"
     embark.evaluate(tiny, [PHYSICS, SPATIAL], show_progress=False)
-    said = CliRunner().invoke(app, ["leaderboard", "-b", "ARK", "--own", "--format", "json"])
+    said = CliRunner().invoke(app, ["leaderboard", "-b", "ARK", "--include", "own", "--format", "json"])
     [row] = json.loads(said.stdout)["rows"]
     assert [row[name]["tasks"] for name in ("knowledge reasoning", "spatial reasoning")] == [2, 1]
 
@@ -116,7 +116,7 @@ def test_numbers_with_gaps_are_floats_in_a_table(hub: FakeHub, supplied: Path) -
 
 def test_the_leaderboard_pools_queries_by_skill_and_demand(supplied: Path, tiny: embark.Encoder) -> None:
     embark.evaluate(tiny, [PHYSICS, SPATIAL], show_progress=False)
-    said = CliRunner().invoke(app, ["leaderboard", "-b", "ARK", "--own", "--format", "json"])
+    said = CliRunner().invoke(app, ["leaderboard", "-b", "ARK", "--include", "own", "--format", "json"])
     [row] = json.loads(said.stdout)["rows"]
     assert (row["knowledge reasoning"]["score"], row["knowledge reasoning"]["tasks"]) == (1, 2)
     assert {"logical reasoning", "spatial reasoning", "both"} < {*row}

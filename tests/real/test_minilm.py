@@ -88,7 +88,7 @@ def test_loaders_agree_where_the_length_is_set(model: str, folders: Path, prove:
     for name in (REFERENCE, model):
         loader, _, source = at(folders, name).partition(":")
         card = embark.types.ModelCard("test/minilm", "1", loader, ("text",), source=source, options={"tokens": 256})
-        encoder = embark.get_model(card, device="cpu")
+        encoder = embark.get_model(card, loading=embark.Loading(device="cpu"))
         assert encoder.card.loaded["tokens"] == 256
         rows.append(vectors(encoder, texts))
     smallest = float((rows[0] * rows[1]).sum(1).min())
@@ -110,7 +110,7 @@ def test_loaders_agree_where_the_length_is_set(model: str, folders: Path, prove:
 def test_a_folder_reads_as_long_a_text_as_its_files_state(
     model: str, tokens: int, stated_by: str, folders: Path, prove: Prove
 ) -> None:
-    encoder = embark.get_model(at(folders, model), device="cpu")
+    encoder = embark.get_model(at(folders, model), loading=embark.Loading(device="cpu"))
     loaded = encoder.card.loaded
     assert (loaded["tokens"], loaded["tokens stated by"]) == (tokens, stated_by)
     whole = ["boat"] * (tokens - 2)  # a word is one token, and two are [CLS] and [SEP]

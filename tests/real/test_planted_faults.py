@@ -67,7 +67,7 @@ def test_a_folder_with_other_files_is_held_against_the_original(
     original: Path, tmp_path: Path, changes: tuple[str, object], words: str
 ) -> None:
     folder = edited(original, tmp_path / "edited", changes)
-    model = get_model(str(folder), device="cpu")
+    model = get_model(str(folder), loading=Loading(device="cpu"))
     assert {finding.verdict for finding in findings_of(model, folder)} == {"ok"}  # it does what its own files say
     assert [words in finding.message for finding in findings_of(model, original) if finding.verdict != "ok"] == [True]
 
@@ -94,13 +94,13 @@ def test_an_onnx_export_is_held_against_the_original(
     exported = packages / "package" / "dist" / "Xenova" / "all-MiniLM-L6-v2"
     left = ("tokenizer.json", {name: lengths[name] for name in cut})
     folder = edited(exported, tmp_path / "exported", how, *([left] if cut else []))
-    model = get_model(f"onnx:{folder}", device="cpu")
+    model = get_model(f"onnx:{folder}", loading=Loading(device="cpu"))
     faults = [finding.message for finding in findings_of(model, original) if finding.verdict != "ok"]
     assert [words in fault for fault in faults] == ([True] if words else [])
 
 
 def test_sound_models_have_no_fault(original: Path) -> None:
     for model, against in ((str(original), None), (Wrapper().encoder(original), str(original))):
-        findings = embark.doctor(model, device="cpu", against=against).findings
+        findings = embark.doctor(model, loading=embark.Loading(device="cpu"), against=against).findings
         assert [f for f in findings if f.verdict == "wrong" or f.check in ("text: padding", "files")] == []
         assert [f.verdict for f in findings if f.check == "text: files"] == ["ok"]

@@ -109,7 +109,7 @@ def test_the_page_needs_no_other_file(written: Path) -> None:
 
 
 def test_numbers_are_those_of_the_board(scored: embark.Settings, written: Path) -> None:
-    board = embark.leaderboard(published=False, settings=scored)
+    board = embark.leaderboard(include="own", settings=scored)
     texts = {name: (written / f"report.{name}").read_text() for name in ("html", "md", "tex")}
     for entry in board.entries:
         for score in (entry.model.mean, *entry.model.tasks.values()):
@@ -250,7 +250,7 @@ def test_samples_and_lone_scores_are_told_in_words(tmp_path: Path) -> None:
         embark.report(settings=settings)
     with pytest.raises(EmbarkError, match=counted) as told:
         embark.report("Pocket", settings=settings)
-    assert "--own" not in str(told.value)  # which has nothing to rank, either
+    assert "--include", "own" not in str(told.value)  # which has nothing to rank, either
     embark.evaluate("embark/random", "PocketClockReading", settings=settings, show_progress=False)
     embark.evaluate("embark/handmade", "PocketClockArithmetic", settings=settings, show_progress=False)
     apart = embark.report(settings=settings).document.markdown()
@@ -305,7 +305,7 @@ def test_the_largest_report_is_written_and_compiles(tmp_path: Path) -> None:
 
 def test_own_models_stand_among_published_ones(tmp_path: Path) -> None:
     settings = embark.load_settings(tmp_path / "home", tmp_path / "results")
-    printed = embark.load_results("ARK", own=False, settings=settings).results
+    printed = embark.load_results("ARK", include="published", settings=settings).results
     best = {task: max(r.score for r in printed if r.task == task) for task in {result.task for result in printed}}
     for result in {result.task: result for result in printed}.values():
         mine = replace(result, model="me/model", revision="1", made_by="mteb", score=best[result.task], date=1.0)
@@ -318,23 +318,23 @@ def test_own_models_stand_among_published_ones(tmp_path: Path) -> None:
     assert names[0] == "me/model"
     assert len(names) == 10
     assert "Scored on 1970-01-01" in report.document.markdown()
-    other = embark.report("ARK", models=["me/model", printed[0].model], published=True, settings=settings)
+    other = embark.report("ARK", models=["me/model", printed[0].model], include="all", settings=settings)
     assert {entry.model.source for entry in other.board.entries} == {"mteb", "published"}
-    alone = embark.report("ARK", published=False, settings=settings)
+    alone = embark.report("ARK", include="own", settings=settings)
     assert "published" not in [table.name for table in alone.document.tables]
 
 
 def test_scores_that_are_not_numbers_are_no_scores(tmp_path: Path) -> None:
     settings = embark.load_settings(tmp_path / "home", tmp_path / "results")
-    result = embark.load_results("ARK", own=False, settings=settings).results[0]
+    result = embark.load_results("ARK", include="published", settings=settings).results[0]
     broken = replace(result, model="me/model", revision="1", made_by="mteb", score=float("nan"))
     Results(settings.results).write(broken, None)
     with pytest.raises(EmbarkError, match="There are no results for ARK"):
-        embark.report("ARK", published=False, settings=settings)
+        embark.report("ARK", include="own", settings=settings)
 
 
 def test_differences_of_many_tasks_take_several_drawings(scored: embark.Settings) -> None:
-    results = embark.load_results(published=False, settings=scored)
+    results = embark.load_results(include="own", settings=scored)
     sharp, blind = ([r for r in results.results if r.model == name] for name in ("test/sharp", "test/blind"))
     comparison = compare_results(sharp, blind, results.tasks)
     many = embark.types.Comparison(

@@ -85,12 +85,12 @@ class Desk:
 
     def show(self) -> list[str]:
         """Everything that shows results in memory; the notes."""
-        loaded = embark.load_results(tasks=TASKS, published=False, settings=self.settings)
+        loaded = embark.load_results(tasks=TASKS, include="own", settings=self.settings)
         str(loaded.table())
         notes = list(loaded.notes)
         for show in (
-            lambda: embark.leaderboard(tasks=TASKS, published=False, settings=self.settings),
-            lambda: embark.compare(*MODELS, None, TASKS, settings=self.settings),
+            lambda: embark.leaderboard(tasks=TASKS, include="own", settings=self.settings),
+            lambda: embark.compare(*MODELS, TASKS, settings=self.settings),
         ):
             try:
                 shown = show()
@@ -381,13 +381,13 @@ def test_whatever_shows_results_goes_on_without_a_bad_file_and_names_it(desk: De
     here = desk.settings
     path = spoil(desk)
     views: dict[str, Callable[[], Any]] = {
-        "page": lambda: embark.site.export(tmp_path / "page", published=False, settings=here),
+        "page": lambda: embark.site.export(tmp_path / "page", include="own", settings=here),
         "store size": lambda: embark.store.size(settings=here),
-        "leaderboard": lambda: embark.leaderboard(tasks=TASKS, published=False, settings=here),
-        "comparison": lambda: embark.compare(*MODELS, None, TASKS, settings=here),
+        "leaderboard": lambda: embark.leaderboard(tasks=TASKS, include="own", settings=here),
+        "comparison": lambda: embark.compare(*MODELS, TASKS, settings=here),
         "report": lambda: embark.report(tasks=TASKS, settings=here),
         "card": lambda: embark.exchange.card("test/one", tasks=TASKS, settings=here),
-        "recommendation": lambda: embark.recommend("eng", tasks=TASKS, own=True, settings=here),
+        "recommendation": lambda: embark.recommend("eng", tasks=TASKS, include="own", settings=here),
         "upload": lambda: embark.exchange.push("test/one", "me/scores", TASKS, settings=here, outcomes=True),
     }
     silent = []

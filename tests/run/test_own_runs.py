@@ -176,7 +176,7 @@ def test_a_limit_scores_a_marked_sample_apart_from_the_full_score(tiny: embark.E
 
 def test_samples_are_on_no_board(tiny: embark.Encoder, pictures: Pictures) -> None:
     evaluate(tiny, [*two_tasks(pictures()), "PocketFlagZeroShot"], limit=2, show_progress=False)
-    assert embark.load_results(published=False).results == ()
+    assert embark.load_results(include="own").results == ()
     with pytest.raises(embark.EmbarkError):
         embark.leaderboard(tasks="PagesRetrieval")
     with pytest.raises(embark.EmbarkError, match="There are no results of yours"):
@@ -239,7 +239,7 @@ def test_the_mean_of_small_samples_is_as_uncertain_as_they_are(tmp_path: Path, p
 def test_a_sample_has_at_least_one_item(tiny: embark.Encoder, pictures: Pictures) -> None:
     with pytest.raises(embark.EmbarkError, match="A sample has at least 1 item, and whole ones, not 0"):
         evaluate(tiny, two_tasks(pictures()), limit=0)
-    with pytest.raises(embark.EmbarkError, match=r"whole ones, not 2\.5"):
+    with pytest.raises(embark.EmbarkError, match=r"must be a whole number, not 2\.5"):
         evaluate(tiny, "PocketNameSTS", limit=2.5)  # type: ignore[arg-type]
 
 

@@ -17,7 +17,7 @@ from cases import slow
 from embark.boards.comparable_results import own_results, published_results
 from embark.boards.leaderboards import rank_models
 from embark.cli import app
-from embark.cli.run import chosen_stages
+from embark.cli.options import StageOptions
 from embark.models.encoder import Generator, Reranker
 from embark.models.functions import generator, reranker
 from embark.protocol import vector_space
@@ -212,7 +212,8 @@ def test_prompts_that_cannot_be_sent_are_errors(tmp_path: Path) -> None:
     with pytest.raises(EmbarkError, match="The prompt for 'caption' is empty"):
         Stages(caption="a/b", prompts={"caption": " \n"}).own_prompts()
     file = tmp_path / "p.txt"
-    assert chosen_stages(None, "a/b", None, [f"caption={file}"]) == Stages(caption="a/b", prompts={"caption": file})
+    named = StageOptions(caption="a/b", prompt=[f"caption={file}"])
+    assert named.stages() == Stages(caption="a/b", prompts={"caption": file})
     result = CliRunner().invoke(app, ["run", "-m", "embark/random", "--caption", "a/b", "--prompt", "caption"])
     assert result.exit_code == 2
 
@@ -296,9 +297,10 @@ def test_captions_serve_every_kind_of_task(task: str) -> None:
 
 
 def test_the_command_line_names_stages() -> None:
-    assert chosen_stages(None, None, None) is None
-    assert chosen_stages(None, "a/b", "c/d:20") == Stages(caption="a/b", rerank="c/d", depth=20)
-    assert chosen_stages("w/r", None, "cross-encoder:/tmp/x") == Stages(rewrite="w/r", rerank="cross-encoder:/tmp/x")
+    assert StageOptions().stages() is None
+    assert StageOptions(caption="a/b", rerank="c/d:20").stages() == Stages(caption="a/b", rerank="c/d", depth=20)
+    both = StageOptions(rewrite="w/r", rerank="cross-encoder:/tmp/x")
+    assert both.stages() == Stages(rewrite="w/r", rerank="cross-encoder:/tmp/x")
     result = CliRunner().invoke(app, ["run", "-m", "embark/random", "-t", "PocketNameToImage", "--rerank", "no/such"])
     assert isinstance(result.exception, EmbarkError)
     assert "no/such" in str(result.exception)

@@ -494,7 +494,7 @@ def test_hostile_names_are_inert(
     settings = load_settings(tmp_path / "home", tmp_path / "results")
     [task] = embark.folder_task(pictures("Pages", table), kinds="retrieval")[:1]
     embark.evaluate(tiny, [task], name=HOSTILE, settings=settings, show_progress=False)
-    folder = embark.site.export(tmp_path / "page", published=False, settings=settings).folder
+    folder = embark.site.export(tmp_path / "page", include="own", settings=settings).folder
     tab = opened(folder, permissions=["clipboard-read", "clipboard-write"])
     assert models(tab) == ["=1+1<img src=x onerror=alert(1)>\\u202e"]
     tab.get_by_role("button", name="Copy CSV").click()
@@ -519,7 +519,7 @@ def test_odd_names_break_no_view(
 ) -> None:
     settings = load_settings(tmp_path / "home", tmp_path / "results")
     embark.evaluate(tiny, embark.folder_task(pictures(), kinds="retrieval"), settings=settings, show_progress=False)
-    folder = embark.site.export(tmp_path / "page", published=False, settings=settings).folder
+    folder = embark.site.export(tmp_path / "page", include="own", settings=settings).folder
     for path in (folder / "data").rglob("*.js"):  # no results have such names: somebody wrote them into the page
         path.write_text(path.read_text().replace('"test/tiny"', json.dumps(name)))
     for place in ("#/board", "#/compare", "#/model", "#/task/PagesRetrieval", "#/run?task=PagesRetrieval"):

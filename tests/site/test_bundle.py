@@ -93,9 +93,9 @@ def test_means_over_other_tasks_stand_apart_and_tell_how_many_they_are_over() ->
 
 
 def test_your_results_are_the_board_of_the_command_line(scored: embark.Settings, tmp_path: Path) -> None:
-    site = embark.site.export(tmp_path / "page", published=False, settings=scored)
+    site = embark.site.export(tmp_path / "page", include="own", settings=scored)
     shown = data(site.folder, f"board/{data(site.folder, 'index')['boards'][0]['file']}")
-    words = ["leaderboard", "--own", "--results", str(scored.results), "--wide", "--format", "json"]
+    words = ["leaderboard", "--include", "own", "--results", str(scored.results), "--wide", "--format", "json"]
     lines = json.loads(CliRunner().invoke(app, words, catch_exceptions=False).stdout)["rows"]
     assert {column["name"] for column in shown["columns"] if column["kind"] == "task"} == {
         "PagesRetrieval",
@@ -129,7 +129,7 @@ def test_results_on_a_part_of_a_benchmark_are_ranked_as_on_the_command_line(tmp_
             ]  # fmt: skip
             result = TaskResult(model, "1", row.name, "1", tuple(parts), parts[0].score, ends, 0.0)
             Results(settings.results).write(result, None)
-    site = embark.site.export(tmp_path / "page", published=False, settings=settings)
+    site = embark.site.export(tmp_path / "page", include="own", settings=settings)
     index = data(site.folder, "index")["boards"]
     boards = {entry["name"]: data(site.folder, f"board/{entry['file']}") for entry in index}
     assert boards["Pocket"]["models"]["rank"] == [None, None]
@@ -146,7 +146,7 @@ def test_all_published_tables_take_less_than_five_megabytes_and_the_code_less_th
 
 
 def test_own_results_have_items_with_pictures(scored: embark.Settings, tmp_path: Path) -> None:
-    site = embark.site.export(tmp_path / "page", published=False, settings=scored)
+    site = embark.site.export(tmp_path / "page", include="own", settings=scored)
     assert site.boards == ("Your results",)
     index = data(site.folder, "index")
     gallery = data(site.folder, f"items/{index['items']['PagesRetrieval']}")
@@ -169,7 +169,7 @@ def test_own_results_have_items_with_pictures(scored: embark.Settings, tmp_path:
 def test_without_its_data_a_run_shows_what_it_has(scored: embark.Settings, tmp_path: Path) -> None:
     for picture in (tmp_path / "Pages").iterdir():
         picture.unlink()
-    site = embark.site.export(tmp_path / "page", published=False, settings=scored)
+    site = embark.site.export(tmp_path / "page", include="own", settings=scored)
     gallery = data(site.folder, f"items/{data(site.folder, 'index')['items']['PagesRetrieval']}")
     assert "not shown" in gallery["note"]
     assert gallery["items"][0]["id"]
@@ -181,7 +181,7 @@ def test_data_that_are_too_large_are_not_read(
     scored: embark.Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(galleries, "LARGE", 5)
-    site = embark.site.export(tmp_path / "page", published=False, settings=scored)
+    site = embark.site.export(tmp_path / "page", include="own", settings=scored)
     gallery = data(site.folder, f"items/{data(site.folder, 'index')['items']['PagesRetrieval']}")
     assert "6 are too many" in gallery["note"]
     assert gallery["contents"] == []
@@ -244,7 +244,7 @@ def test_folders_of_the_machine_are_not_told(scored: embark.Settings, tmp_path: 
     model = next(scored.results.glob("*/*/PagesRetrieval.json")).parent
     (model / "Torn.json").write_text("{")
     (model / "Deep.json").write_text("[" * 100_000)
-    site = embark.site.export(tmp_path / "page", published=False, settings=scored)
+    site = embark.site.export(tmp_path / "page", include="own", settings=scored)
     assert any("Torn.json" in note for note in site.notes)
     texts = [path.read_text(encoding="utf-8") for path in (site.folder / "data").rglob("*.js")]
     assert any("left out: Torn.json is damaged" in text for text in texts)
@@ -288,7 +288,7 @@ def test_a_report_is_cut_to_what_can_be_looked_at(tmp_path: Path) -> None:
 def test_nothing_to_show_is_an_error(tmp_path: Path) -> None:
     settings = embark.load_settings(tmp_path / "home", tmp_path / "results")
     with pytest.raises(EmbarkError, match="embark run"):
-        embark.site.export(tmp_path / "page", published=False, settings=settings)
+        embark.site.export(tmp_path / "page", include="own", settings=settings)
 
 
 @given(st.text(st.characters(exclude_categories=())))

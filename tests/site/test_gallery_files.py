@@ -37,9 +37,9 @@ def written(folder: Path) -> dict[str, bytes]:
 def test_two_processes_write_what_one_does(
     scored: embark.Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = embark.site.export(tmp_path / "one", published=False, settings=scored)
+    one = embark.site.export(tmp_path / "one", include="own", settings=scored)
     allow_two_processes(monkeypatch)
-    two = embark.site.export(tmp_path / "two", published=False, settings=scored)
+    two = embark.site.export(tmp_path / "two", include="own", settings=scored)
     assert written(one.folder) == written(two.folder)
     assert len(written(two.folder)) > 2
     assert two.notes == ()
@@ -66,5 +66,5 @@ def test_where_no_process_can_be_started_this_one_does_the_work(
 ) -> None:
     allow_two_processes(monkeypatch)
     monkeypatch.setattr("sys.executable", str(tmp_path / "missing"))
-    site = embark.site.export(tmp_path / "page", published=False, settings=scored)
+    site = embark.site.export(tmp_path / "page", include="own", settings=scored)
     assert len(written(site.folder)) > 2

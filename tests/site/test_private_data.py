@@ -218,7 +218,16 @@ def test_a_row_of_a_result_opens_nothing(
         rewrite(path, CHANGES[name], private)
     with watched(private):
         words = said(
-            "site", tmp_path / "page", "--own", "--with-media", "--results", hostile, "--home", tmp_path / "home"
+            "site",
+            "-o",
+            tmp_path / "page",
+            "--include",
+            "own",
+            "--with-media",
+            "--results",
+            hostile,
+            "--home",
+            tmp_path / "home",
         )
     has_nothing(private, written(tmp_path / "page"), words)
 
@@ -227,14 +236,16 @@ def test_the_same_results_show_their_pictures_to_whoever_ran_the_task(
     private: Path, hostile: Path, tiny: embark.Encoder, tmp_path: Path
 ) -> None:
     """The control: their owner's home knows the row, and so does a home that names the folder again."""
-    own = said("site", tmp_path / "page", "--own", "--results", hostile, "--home", tmp_path / "stranger")
+    own = said(
+        "site", "-o", tmp_path / "page", "--include", "own", "--results", hostile, "--home", tmp_path / "stranger"
+    )
     assert any("/media/" in name for name in written(tmp_path / "page")), own
     settings = load_settings(tmp_path / "home", hostile)
-    page = embark.site.export(tmp_path / "later", published=False, settings=settings)
+    page = embark.site.export(tmp_path / "later", include="own", settings=settings)
     assert "run --folder" in items(page.folder, "photosRetrieval")["note"]
     run = embark.evaluate(tiny, two_tasks(private / "photos"), settings=settings, show_progress=False)
     assert run.computed == 1  # zero-shot classification, which had no score yet
-    page = embark.site.export(tmp_path / "later", published=False, settings=settings)
+    page = embark.site.export(tmp_path / "later", include="own", settings=settings)
     assert items(page.folder, "photosRetrieval")["note"] == ""
     assert any("/media/" in name for name in written(page.folder))
 
@@ -258,7 +269,7 @@ def test_a_known_name_with_another_folder_opens_neither(
         path.write_text(json.dumps(content))
         rewrite(path, CHANGES["any revision"], private)
     with watched(private):
-        said("site", tmp_path / "page", "--own", "--results", hostile, "--home", settings.home)
+        said("site", "-o", tmp_path / "page", "--include", "own", "--results", hostile, "--home", settings.home)
     has_nothing(private, written(tmp_path / "page"))
 
 
@@ -321,7 +332,7 @@ def test_no_results_folder_rewrites_what_this_home_has_run(private: Path, hostil
 
 
 COMMANDS: dict[str, tuple[str, ...]] = {
-    "report": ("report", "--own", "-o", "{out}"),
+    "report": ("report", "--include", "own", "-o", "{out}"),
     "show": ("show", "photosRetrieval"),
     "results": ("leaderboard", "-t", "photosRetrieval"),
     "compare": ("compare", "test/tiny", "test/tiny@1"),
@@ -331,9 +342,9 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "truncate": ("analyze", "truncate", "-m", "embark/handmade", "-t", "photosRetrieval", "--embed"),
     "geometry": ("analyze", "geometry", "-m", "embark/handmade", "-t", "photosRetrieval", "--embed"),
     "confusion": ("analyze", "confusion", "-t", "photosRetrieval"),
-    "ranked": ("export", "ranked", "{out}", "-m", "embark/handmade", "-t", "photosRetrieval"),
-    "inputs": ("export", "inputs", "{out}", "--for", "caption", "-t", "photosRetrieval"),
-    "vectors": ("vectors", "export", "{out}/v.parquet", "-m", "embark/handmade", "-t", "photosRetrieval"),
+    "ranked": ("export", "ranked", "-o", "{out}", "-m", "embark/handmade", "-t", "photosRetrieval"),
+    "inputs": ("export", "inputs", "-o", "{out}", "--for", "caption", "-t", "photosRetrieval"),
+    "vectors": ("vectors", "export", "-o", "{out}/v.parquet", "-m", "embark/handmade", "-t", "photosRetrieval"),
     "vectors in": ("vectors", "import", "{results}/v.parquet", "-t", "photosRetrieval", "--as", "me/mine"),
     "flips": ("compare", "test/tiny", "test/tiny@1", "--show", "photosRetrieval"),
     "run": ("run", "-m", "embark/handmade", "-t", "photosRetrieval"),
@@ -368,7 +379,7 @@ def test_no_row_of_a_result_asks_a_hub(
         for revision in (commit, "main"):
             rewrite(path, of_source(id=id, revision=revision, files={"test": ["test.parquet"]}), private)
             for command in (
-                ("site", str(tmp_path / "page"), "--own", "--with-media"), ("show", "photosRetrieval"),
+                ("site", "-o", str(tmp_path / "page"), "--include", "own", "--with-media"), ("show", "photosRetrieval"),
                 ("analyze", "truncate", "-m", "embark/handmade", "-t", "photosRetrieval", "--embed"),
                 ("verify", "-m", "test/tiny", "-t", "photosRetrieval", "--against", str(hostile)),
             ):  # fmt: skip
@@ -402,12 +413,14 @@ def test_links_in_a_results_folder_lead_nowhere(
     (hostile / "models").symlink_to(private)
     os.mkfifo(hostile / "reports" / "pipe.json")
     with watched(private):
-        words = said("site", tmp_path / "page", "--own", "--results", hostile, "--home", tmp_path / "home")
+        words = said(
+            "site", "-o", tmp_path / "page", "--include", "own", "--results", hostile, "--home", tmp_path / "home"
+        )
         words += said("show", "test/tiny")
     has_nothing(private, written(tmp_path / "page"), words)
     result.with_suffix(".parquet").unlink()
     os.mkfifo(result.with_suffix(".parquet"))
-    said("site", tmp_path / "page", "--own", "--results", hostile, "--home", tmp_path / "home")
+    said("site", "-o", tmp_path / "page", "--include", "own", "--results", hostile, "--home", tmp_path / "home")
 
 
 def test_a_page_that_is_served_opens_nothing_either(
@@ -444,7 +457,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, bytes]]:
 def test_a_real_process_shows_nothing_private(private: Path, hostile: Path, tmp_path: Path) -> None:
     [path] = hostile.glob("*/*/photosRetrieval.json")
     rewrite(path, credentials, private)
-    words = [sys.executable, "-m", "embark", "site", str(tmp_path / "page"), "--own", "--with-media"]
+    words = [sys.executable, "-m", "embark", "site", "-o", str(tmp_path / "page"), "--include", "own", "--with-media"]
     words += ["--results", str(hostile), "--home", str(tmp_path / "home")]
     ran = subprocess.run(words, capture_output=True, text=True, check=True)
     has_nothing(private, written(tmp_path / "page"), ran.stdout + ran.stderr)
@@ -495,9 +508,9 @@ def test_hub_data_that_are_not_known_to_be_free_show_ids_and_scores(
     run = embark.evaluate(tiny, [task], settings=settings, show_progress=False)
     assert run.results, run.notes
     asked = len(hub.requests)
-    page = embark.site.export(tmp_path / "page", published=False, settings=settings)
+    page = embark.site.export(tmp_path / "page", include="own", settings=settings)
     files = written(page.folder) | (served(settings=settings) if kind == "retrieval" else {})
-    embark.report(published=False, settings=settings).write(tmp_path / "report")
+    embark.report(include="own", settings=settings).write(tmp_path / "report")
     files |= written(tmp_path / "report")
     for path, content in files.items():
         assert CANARY.encode() not in content, path
@@ -507,7 +520,7 @@ def test_hub_data_that_are_not_known_to_be_free_show_ids_and_scores(
     assert gallery["items"][0]["id"]
     assert "free" in gallery["note"]
     assert len(hub.requests) == asked  # a page asks nobody
-    shown = embark.site.export(tmp_path / "all", published=False, with_media=True, settings=settings)
+    shown = embark.site.export(tmp_path / "all", include="own", with_media=True, settings=settings)
     assert any("/media/" in path for path in written(shown.folder))
 
 
@@ -516,12 +529,12 @@ def test_free_hub_data_are_shown_without_a_network(hub: FakeHub, tiny: embark.En
     task = hub_task(hub, "zeroshot", FREE)
     embark.evaluate(tiny, [task], settings=settings, show_progress=False)
     hub.close()
-    page = embark.site.export(tmp_path / "page", published=False, settings=settings)
+    page = embark.site.export(tmp_path / "page", include="own", settings=settings)
     assert any("/media/" in path for path in written(page.folder))
     assert items(page.folder, task.name)["items"][0]["label"].startswith(CANARY)
     for path in (settings.home / "hub").glob("*/terms-*.json"):
         path.unlink()  # nobody knows
-    again = embark.site.export(tmp_path / "page", published=False, settings=settings)
+    again = embark.site.export(tmp_path / "page", include="own", settings=settings)
     assert not any("/media/" in path for path in written(again.folder))
 
 
@@ -562,5 +575,5 @@ def test_warnings_name_items_of_the_hub_by_their_ids(hub: FakeHub, tiny: embark.
     )
     run = embark.evaluate(model, [task], settings=settings, show_progress=False)
     assert "left out 1 unreadable items: document 'image+text-00003'" in " ".join(run.results[0].warnings), run.notes
-    page = embark.site.export(tmp_path / "page", published=False, settings=settings)
+    page = embark.site.export(tmp_path / "page", include="own", settings=settings)
     assert not [path for path, content in written(page.folder).items() if CANARY.encode() in content]

@@ -256,7 +256,7 @@ def test_a_page_shows_no_run_into_another_results_folder(tiny: embark.Encoder, p
     older = {"id": "older", "ended": False, "updated": time.time(), "models": ["secret/unreleased"]}  # tells no folder
     (tmp_path / "home" / "runs" / "older.json").write_text(json.dumps(older))
     assert len(run_states(ours)) == 3
-    embark.site.export(tmp_path / "page", published=False, settings=ours)
+    embark.site.export(tmp_path / "page", include="own", settings=ours)
     runs = (tmp_path / "page" / "data" / "runs.js").read_text()
     server = embark.site.serve(port=0, settings=ours)
     try:

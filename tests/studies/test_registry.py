@@ -37,7 +37,7 @@ def kinds(hint: Any) -> list[Any]:
 
 @every(OURS)
 def test_a_study_is_a_public_documented_function_that_returns_an_analysis(study: Study) -> None:
-    assert getattr(analyze, study.name) is study.function
+    assert getattr(analyze, study.name).__wrapped__ is study.function
     assert f" as {study.name}\n" in STUB  # for type checkers
     assert (study.function.__doc__ or "").strip()
     returned = get_type_hints(study.function)["return"]
@@ -76,10 +76,10 @@ def test_names_of_options_are_free() -> None:
         names = {parameter.name for parameter in parameters}
         names |= {flag.strip("-").replace("-", "_") for parameter in parameters for flag in parameter.opts}
         used |= names - {*study.options, *Study.ARGUMENTS[study.needs]}
-    assert used - {"m", "b", "t", "prompt"} == set(Study.COMMAND) - {"help"}
+    assert used - {"m", "b", "t", "prompt"} == set(Study.COMMAND) - {"help", "places"}
 
 
-def spread(benchmark: Any = None, tasks: Any = None, *, top: int = 3, own: bool = False, settings: Any = None) -> Any:
+def spread(tasks: Any = None, *, top: int = 3, include: str = "all", settings: Any = None) -> Any:
     """A study of scores."""
 
 
@@ -110,7 +110,7 @@ def flagged(log: bool = True, **shared: Any) -> None:
         ({"needs": "vectors", "options": {"models": Option(str, "")}},
          "its option 'models' has a name that is not free"),
         ({"options": {"least": Option(int, "")}}, "its function does not take least"),
-        ({"run": lambda tasks: None}, "its function does not take benchmark, own, settings"),
+        ({"run": lambda tasks: None}, "its function does not take include, settings"),
         ({"run": required}, "the argument 'top' has no default"),
         ({"run": flagged, "options": {"log": Option(bool, "")}}, "its option 'log' is a flag, whose default is False"),
     ],

@@ -129,7 +129,7 @@ def test_by_name(pocket_home: Path) -> None:
     study = embark.analyze.index("embark/random", "PocketClockArithmetic", repeats=1, show_progress=False)
     assert list(points(study)) == NAMES
     settings = embark.load_settings(pocket_home, pocket_home / "results")
-    [result] = embark.load_results(tasks="PocketClockArithmetic", published=False, settings=settings).results
+    [result] = embark.load_results(tasks="PocketClockArithmetic", include="own", settings=settings).results
     assert points(study)["exact"].score.value == pytest.approx(result.score)
 
 

@@ -113,9 +113,9 @@ class Hardest(Analysis):
         figure.subplots().barh([*self.outcomes], [*self.outcomes.values()])
 
 
-def hardest(benchmark=None, tasks=None, *, top=10, settings=None):
+def hardest(tasks=None, *, top=10, settings=None):
     """The items of your own runs that have the lowest outcome, as a mean over models and tasks."""
-    found = load_results(benchmark, tasks, published=False, settings=settings)
+    found = load_results(tasks, include="own", settings=settings)
     by_item = {}
     for result in found.results:
         outcomes = result.outcomes()

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
-from typing import Any
+from typing import Any, Literal, get_args
 
 from embark import published as papers
 from embark.boards.mteb_versions import fault_of
-from embark.catalogue import Catalogue, UnknownName, counted, group_values, listed
+from embark.catalogue import Catalogue, UnknownName, check_name, counted, group_values, listed
+from embark.field_types import checked
 from embark.models import MODELS
 from embark.own.names import tasks_here
 from embark.protocol import fingerprint_of
@@ -18,9 +19,11 @@ from embark.results import LONG_COLUMNS, Results, TaskResult, long_table, mark_c
 from embark.results.task_rows import NO_TASK, PLUG_IN, known_tasks, without_task
 from embark.settings import Settings, load_settings
 from embark.tables import Note, Noted, Row, Score, Table, by_column, footnoted, without_advice
-from embark.tasks import Tasks, choose_tasks, get_benchmark, under_protocol
-from embark.types import Benchmark, EmbarkError, Task
+from embark.tasks import Tasks, choose_tasks, under_protocol
+from embark.types import Task
 
+Include = Literal["all", "own", "published"]  # which results: of both kinds, from the results folder, from papers
+INCLUDE = get_args(Include)
 COLUMNS = ("model", "revision", "task", "split", "subset", "metric", "score", "protocol", "source")
 OUTDATED = "scored under another protocol, or on other data, than the row has now (run again to compare)"
 
@@ -49,53 +52,41 @@ class ResultSet(Noted):
         return by_column(long_table(self.results), LONG_COLUMNS)
 
 
+@checked
 def load_results(
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     protocol: str | None = None,
-    published: bool = True,
-    own: bool = True,
+    include: Include = "all",
     settings: Settings | None = None,
 ) -> ResultSet:
-    """The results on a benchmark or on tasks (names, patterns, rows; your own tasks, too) that may stand together.
+    """The results on tasks (names, patterns, benchmarks, rows; your own tasks, too) that may stand together.
 
-    They are published ones, unless `published` is false, and those in the results folder, yours and imported ones,
-    unless `own` is false: each under the protocol that its row has now, or that `protocol` names. Without a benchmark
-    and tasks, all tasks that have a result.
+    They are the published ones and those in the results folder, yours and imported ones, or with `include` only "own"
+    or "published" ones: each under the protocol that its row has now, or that `protocol` names. Without tasks, all
+    tasks that have a result.
     """
-    if not (published or own):
-        raise EmbarkError("Neither published nor own results were asked for: choose one of them, or both.")
+    check_name("choice of results", include, INCLUDE)
     settings = settings or load_settings()
     stored = Results(settings.results)
-    on_disk = list(stored.all()) if own else []
+    on_disk = list(stored.all()) if include != "published" else []
     known = known_tasks(on_disk, settings.home)
-    rows = rows_of(benchmark, tasks, protocol, known)
+    rows = rows_of(tasks, protocol, known)
     current, left_out = own_results(rows, on_disk)
-    if benchmark is None and tasks is None:
+    if tasks is None:
         left_out |= {NO_TASK: without_task(on_disk, known)}
-    printed, unlike = published_results(rows, {result.task for result in current}) if published else ([], [])
+    printed, unlike = published_results(rows, {result.task for result in current}) if include != "own" else ([], [])
     results = (*printed, *mark_commits(current))
-    if benchmark is None and tasks is None:
+    if tasks is None:
         scored = {result.task for result in results}
         rows = [row for row in rows if row.name in scored]
     return ResultSet(tuple(rows), results, notes=(*stored.notes, *_notes(unlike, left_out, current)))
 
 
-def rows_of(
-    benchmark: str | Benchmark | None,
-    tasks: Tasks = None,
-    protocol: str | None = None,
-    known: Catalogue[Task] | None = None,
-) -> list[Task]:
-    """The rows of a benchmark, of tasks, or all known ones, as one of their protocols has them, or one of papers."""
+def rows_of(tasks: Tasks = None, protocol: str | None = None, known: Catalogue[Task] | None = None) -> list[Task]:
+    """The chosen rows, or all known ones, as one of their protocols has them, or one of papers."""
     known = tasks_here() if known is None else known
-    if benchmark is not None and tasks is not None:
-        raise EmbarkError("Give a benchmark or tasks, not both.")
-    if benchmark is not None:
-        benchmark = get_benchmark(benchmark)
-    chosen = benchmark if tasks is None else tasks
-    rows = list(known.values()) if chosen is None else choose_tasks(chosen, known=known)
+    rows = list(known.values()) if tasks is None else choose_tasks(tasks, known=known)
     if protocol not in (None, "paper") and protocol in {score.protocol for score in printed_scores(rows)}:
         return [replace(row, protocol=protocol) for row in rows]
     return under_protocol(protocol, rows)
@@ -119,7 +110,7 @@ def published_results(rows: Sequence[Task], scored: Collection[str] = ()) -> tup
     comparable: list[TaskResult] = []
     unlike: list[TaskResult] = []
     for protocol in dict.fromkeys(["paper", *(row.protocol for row in rows)]):
-        for result in papers.results(rows, protocol):
+        for result in papers.results_of_rows(rows, protocol):
             row = by_name[result.task]
             if papers.comparable(result, row) or (row.name not in scored and papers.of_other_data(result, row)):
                 comparable.append(replace(result, model=cards.get((row.family, result.model), result.model)))

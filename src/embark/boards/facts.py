@@ -74,18 +74,18 @@ class Facts(Noted, Mapping[str, Any]):
 
 
 def show(
-    name: str | Task | Benchmark | ModelCard | Encoder, *, tasks: Iterable[Task] = (), settings: Settings | None = None
+    name: str | Task | Benchmark | ModelCard | Encoder, *, rows: Iterable[Task] = (), settings: Settings | None = None
 ) -> Facts:
     """All that is known about a task, a benchmark or a model: a row, a card or an encoder itself, or its name.
 
-    Names are of the catalogue, of embark.toml of the working folder, of your results, and of `tasks`, rows of your own;
+    Names are of the catalogue, of embark.toml of the working folder, of your results, and of `rows` of your own;
     the beginning of a task's name will do where no other task begins so. A model may also be a checkpoint folder or
     LOADER:SOURCE. A task's sample item is there when its data is on this machine; nothing is downloaded.
     """
     settings = settings or load_settings()
     row = name if isinstance(name, (str, Task, Benchmark, ModelCard)) else name.card
     if isinstance(row, str):
-        row = _row(row, tasks, settings)
+        row = _row(row, rows, settings)
     if isinstance(row, Benchmark):
         more = {"published": _published(row)} if row.name in BENCHMARKS else {}
         return _facts("benchmark", row, dataclasses.asdict(row), more)

@@ -11,11 +11,12 @@ import numpy as np
 
 from embark.boards.aggregate import Standing, standings
 from embark.boards.cards import card_of
-from embark.boards.comparable_results import ResultSet, load_results, printed_scores, rows_of
+from embark.boards.comparable_results import Include, ResultSet, load_results, printed_scores, rows_of
 from embark.boards.contamination import zero_shot
 from embark.boards.matrix import DEFAULT_RULE, matrix
 from embark.boards.rules import by_difficulty, rule_of, summarize
 from embark.catalogue import Catalogue, check_name, counted, listed
+from embark.field_types import checked
 from embark.models import MODELS, filter_cards
 from embark.own.names import folder_tasks
 from embark.results import Results, TaskResult
@@ -25,8 +26,8 @@ from embark.stats import ranking
 from embark.stats.means import Column, names, task_table
 from embark.stats.ranking import FEWEST, Place
 from embark.tables import ENOUGH, Note, Noted, Row, Table, applicable, comparable, first, footnoted, rounded
-from embark.tasks import DEFAULT_BENCHMARK, Tasks, Wanted, get_benchmark
-from embark.types import Array, Benchmark, EmbarkError, Task
+from embark.tasks import CHOSEN_TASKS, DEFAULT_BENCHMARK, Tasks, Wanted, chosen_benchmark
+from embark.types import Array, EmbarkError, Task
 
 NONE_RANKED = Note(f"#: no model has scores on {100 * ENOUGH:.0f} % of the tasks, so none is ranked", column="#")
 PARTIAL = "mean over the tasks with a score, not over all tasks"
@@ -129,13 +130,12 @@ class Leaderboard(Noted):
         return applicable(notes)
 
 
+@checked
 def leaderboard(
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     protocol: str | None = None,
-    published: bool = True,
-    own: bool = True,
+    include: Include = "all",
     models: Wanted = None,
     families: Wanted = None,
     types: Wanted = None,
@@ -148,27 +148,25 @@ def leaderboard(
     borda: bool = False,
     settings: Settings | None = None,
 ) -> Leaderboard:
-    """Models ranked over a benchmark or tasks (names, patterns, rows; your own tasks, too).
+    """Models ranked over tasks (names, patterns, benchmarks, rows; your own tasks, too).
 
     By default, tasks are those that embark.toml of the working folder names, else the pocket benchmark.
 
-    Results are the published ones, unless `published` is false, and yours and imported ones, unless `own` is false.
-    Without published ones, a benchmark and tasks, all tasks that you have results on count. `models` are names or
-    patterns; the next four are what their cards say, as for `get_models`. `comparable` takes only tasks that all these
-    models have a score on, `zero_shot_only` only scores on data that the model is not known to be trained on. `rule`
-    replaces the benchmark's (of tasks: the mean of categories), `weigh_by` weighs tasks by a model's shortfall, and
-    `borda` ranks by Borda points.
+    Results are the published ones, yours and imported ones, or with `include` only "published" ones, or only your "own"
+    and imported ones: then the default is all tasks that you have results on. `models` are names or patterns; the next
+    four are what their cards say, as for `get_models`. `comparable` takes only tasks that all these models have a score
+    on, `zero_shot_only` only scores on data that the model is not known to be trained on. `rule` replaces the
+    benchmark's (of tasks: the mean of categories), `weigh_by` weighs tasks by a model's shortfall, and `borda` ranks by
+    Borda points.
     """
-    if benchmark is None and tasks is None and published:
-        tasks = folder_tasks() or None
-        benchmark = DEFAULT_BENCHMARK if tasks is None else None
-    if benchmark is not None:
-        benchmark = get_benchmark(benchmark)
+    if tasks is None and include != "own":
+        tasks = folder_tasks() or DEFAULT_BENCHMARK
+    benchmark = None if tasks is None else chosen_benchmark(tasks)
     settings = settings or load_settings()
-    loaded = load_results(benchmark, tasks, protocol=protocol, published=published, own=own, settings=settings)
+    loaded = load_results(tasks, protocol=protocol, include=include, settings=settings)
     if not loaded.results:
-        raise no_results(benchmark, tasks, protocol, settings, loaded.notes)
-    name = benchmark.name if benchmark else "the chosen tasks"
+        raise no_results(tasks, protocol, settings, loaded.notes)
+    name = benchmark.name if benchmark else CHOSEN_TASKS
     rows: Sequence[Task] = loaded.tasks
     if weigh_by is None:
         chosen = rule_of(rule or (benchmark.rule if benchmark else DEFAULT_RULE))
@@ -236,14 +234,14 @@ def shared(tasks: Sequence[Task], models: Sequence[Standing]) -> list[Task]:
 
 
 def no_results(
-    benchmark: str | Benchmark | None,
     tasks: Tasks,
     protocol: str | None,
     settings: Settings,
     notes: Sequence[str] = (),
 ) -> EmbarkError:
     """The error for a board or analysis without results: the reason, the notes on what there is, how to get results."""
-    printed = printed_scores([] if benchmark is None else rows_of(benchmark, tasks))
+    benchmark = None if tasks is None else chosen_benchmark(tasks)
+    printed = printed_scores([] if benchmark is None else rows_of(benchmark))
     if tables := dict.fromkeys(score.table for score in printed if score.protocol == protocol != "paper"):
         commands = " and ".join(f"embark published show '{table}'" for table in tables)
         return EmbarkError(f"Under {protocol} only aggregates are published, not scores by task. See them: {commands}")
@@ -254,12 +252,12 @@ def no_results(
     place = f"in {settings.results}{sampled}.{reasons}"
     if benchmark is None:
         return EmbarkError(f"There are no results for these tasks {place} Make some: embark run")
-    name = benchmark if isinstance(benchmark, str) else benchmark.name
+    name = benchmark.name
     advice = f"Make some: embark run -b '{name}'."
     if not printed:
         advice += " Other benchmarks have published ones: embark leaderboard -b 'MIEB(Multilingual)'."
     if len(on_disk) > samples:
-        advice += " Results on other tasks are ranked by: embark leaderboard --own."
+        advice += " Results on other tasks are ranked by: embark leaderboard --include own."
     return EmbarkError(f"There are no results for {name} {place} {advice}")
 
 

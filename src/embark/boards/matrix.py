@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from embark.boards.cards import card_of
-from embark.boards.comparable_results import load_results
+from embark.boards.comparable_results import Include, load_results
 from embark.boards.rules import RULES, summarize
 from embark.catalogue import check_name, group_values, listed
 from embark.models import MODELS
@@ -19,8 +19,8 @@ from embark.results import TaskResult
 from embark.settings import Settings
 from embark.stats.means import ModelKey, by_model, names
 from embark.tables import Columnar, Note, applicable
-from embark.tasks import Tasks, get_benchmark
-from embark.types import Array, Benchmark, EmbarkError, ModelCard, Task
+from embark.tasks import Tasks, chosen_benchmark
+from embark.types import Array, EmbarkError, ModelCard, Task
 
 MIEB = "MIEB(Multilingual)"  # the default: the benchmark with the most published scores
 DEFAULT_RULE = "mean-of-categories"
@@ -94,19 +94,18 @@ class Matrix(Columnar):
 
 
 def load_matrix(
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
-    own: bool = False,
+    include: Include = "all",
     settings: Settings | None = None,
 ) -> Matrix:
-    """The scores on a benchmark or on tasks (by default on MIEB): the published ones and yours, or only your `own`.
+    """The scores on tasks (by default on MIEB): the published ones and yours, or with `include` only those of one kind.
 
     Where a model has a published score and yours, yours counts.
     """
-    if isinstance(benchmark, str) or (benchmark is None and tasks is None):
-        benchmark = get_benchmark(benchmark or MIEB)
-    loaded = load_results(benchmark, tasks, published=not own, settings=settings)
+    tasks = MIEB if tasks is None else tasks
+    benchmark = chosen_benchmark(tasks)
+    loaded = load_results(tasks, include=include, settings=settings)
     scores = matrix(loaded.tasks, loaded.results)
     if not scores.tasks:
         if benchmark is None:

@@ -7,7 +7,7 @@ import errno
 import io
 import os
 import sys
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from typing import Annotated, ClassVar
 
 import typer
@@ -35,7 +35,9 @@ from embark.cli import (
     vectors,
     verify,
 )
+from embark.cli.complete import quote_for_bash
 from embark.cli.grammar import Command, Group
+from embark.cli.options import expanded
 from embark.cli.output import say
 from embark.escape import terminal
 from embark.interrupts import end_soon
@@ -61,7 +63,6 @@ app = typer.Typer(
     cls=Commands,
     epilog="Start with:  embark run   (the pocket benchmark, offline, in about a minute)",
     no_args_is_help=True,
-    add_completion=False,
     context_settings={"max_content_width": 100},
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -109,7 +110,7 @@ for command in (
     site.site,
     site.serve,
 ):
-    app.command(cls=Command, epilog=None)(command)
+    app.command(cls=Command, epilog=None)(expanded(command))
 app.add_typer(exchange.import_, name="import")
 app.add_typer(exchange.export, name="export")
 app.add_typer(analyze.app, name="analyze")
@@ -125,7 +126,10 @@ def main() -> None:
     _secure_streams()
     try:
         with end_soon("interrupted; what was embedded is kept, run the same command to go on"):
-            app()
+            if os.environ.get("_EMBARK_COMPLETE") == "complete_bash":
+                _complete_in_bash()
+            else:
+                app(prog_name="embark")
     except EmbarkError as error:
         print(f"error: {terminal(str(error))}", file=sys.stderr)
         sys.exit(2)
@@ -134,6 +138,16 @@ def main() -> None:
             raise
         print(f"error: {error.filename or 'the output'}: {error.strerror}", file=sys.stderr)
         sys.exit(2)
+
+
+def _complete_in_bash() -> None:
+    """Print what completes the words of a command line in bash."""
+    completions = io.StringIO()
+    try:
+        with redirect_stdout(completions):
+            app(prog_name="embark")
+    finally:
+        sys.stdout.write(quote_for_bash(completions.getvalue()))
 
 
 def _secure_streams() -> None:

@@ -13,24 +13,26 @@ from typing import Annotated, Any
 import typer
 
 import embark  # its parts are loaded at first use, so that --help stays fast
+from embark.cli.complete import choices, model_names
 from embark.cli.grammar import Command, Group
-from embark.cli.output import (
+from embark.cli.options import (
+    Embed,
     Format,
-    Home,
-    Precision,
+    Include,
+    LoadingOptions,
+    Plot,
     ProtocolName,
-    ResultsFolder,
     Save,
+    ScoreSettings,
     Select,
-    StorePlace,
-    TaskNames,
-    Trust,
-    emit,
-    say,
+    SomeModels,
+    StoreSettings,
+    TaskOptions,
+    expanded,
 )
-from embark.cli.run import AllowOutside, Folder, TasksFile, named_tasks
+from embark.cli.output import emit, say
 from embark.seams import Study
-from embark.settings import Settings, load_settings
+from embark.settings import Settings
 from embark.studies import STUDIES
 from embark.types import Option
 
@@ -43,18 +45,7 @@ HEADS = {
 PLUGINS = "Of plug-ins"
 KEYWORD = Parameter.KEYWORD_ONLY
 FLAGS = {"models": ("-m", "--model"), "prompts": ("--prompt",)}  # where it is not the name of the option
-
-OnBenchmark = Annotated[
-    str | None, typer.Option("-b", "--benchmark", help="Benchmark name (default: MIEB(Multilingual)).")
-]
-OnTasks = Annotated[
-    list[str] | None, typer.Option("-t", "--task", help="Instead, tasks by name or pattern, also your own.")
-]
-Models = Annotated[list[str], typer.Option("-m", "--model", help="Model, also of your results; several are compared.")]
-Generators = Annotated[list[str], typer.Option("-m", "--model", help="Generator; several are compared.")]
-Embed = Annotated[bool, typer.Option("--embed", help="Embed what is not stored, instead of refusing.")]
-Plot = Annotated[Path | None, typer.Option("--plot", help="Draw it into this file: .svg, .pdf or .png.")]
-Own = Annotated[bool, typer.Option("--own", help="Only your own results, without the published ones.")]
+METAVARS: Mapping[str, tuple[Any, ...]] = {"N": (int, float, list[int], list[float]), "FILE": (Path,)}
 
 
 class StudyCommands(Mapping[str, Any]):
@@ -111,9 +102,10 @@ def command(study: Study) -> Any:
     own = [parameter(name, option) for name, option in study.options.items()]
     others = [option for option in shared if option.kind == KEYWORD]
     call.__signature__ = Signature([*first, *own, *others, *printing])  # type: ignore[attr-defined]
+    call.__name__ = study.name
     text = "\n\n\b\n".join([study.about, "\n".join(study.examples)])
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    alone.command(study.name, cls=Command, help=text)(call)
+    alone.command(study.name, cls=Command, help=text)(expanded(call))
     return typer.main.get_command(alone)
 
 
@@ -125,79 +117,53 @@ def parameter(name: str, option: Option) -> Parameter:
     if isinstance(option.kind, tuple):
         *others, last = option.kind
         kind, text = str, f"{', '.join(others)} or {last}. {text}"
-    return Parameter(name, KEYWORD, default=None, annotation=Annotated[kind | None, typer.Option(*flags, help=text)])
+    known = option.kind if isinstance(option.kind, tuple) else ()
+    complete = model_names if name == "models" else choices(*known) if known else None
+    shown = None if kind is bool else next((word for word, kinds in METAVARS.items() if kind in kinds), "NAME")
+    declared = typer.Option(*flags, metavar=shown, help=text, autocompletion=complete)
+    return Parameter(name, KEYWORD, default=None, annotation=Annotated[kind | None, declared])
 
 
-def of_scores(
-    benchmark: OnBenchmark = None,
-    tasks: OnTasks = None,
-    *,
-    folder: Folder = None,
-    tasks_file: TasksFile = None,
-    own: Own = False,
-    results: ResultsFolder = None,
-) -> dict[str, Any]:
+def of_scores(*, tasks: TaskOptions, include: Include = "all", places: ScoreSettings) -> dict[str, Any]:
     """The arguments of a study of scores."""
-    return {"own": own, **of_outcomes(benchmark, tasks, folder=folder, tasks_file=tasks_file, results=results)}
+    return {"include": include, **of_outcomes(tasks=tasks, places=places)}
 
 
-def of_outcomes(
-    benchmark: OnBenchmark = None,
-    tasks: OnTasks = None,
-    *,
-    folder: Folder = None,
-    tasks_file: TasksFile = None,
-    results: ResultsFolder = None,
-) -> dict[str, Any]:
+def of_outcomes(*, tasks: TaskOptions, places: ScoreSettings) -> dict[str, Any]:
     """The arguments of a study of the items of own runs."""
-    named = named_tasks(tasks, folder, tasks_file)
-    return {"benchmark": benchmark, "tasks": named, "settings": load_settings(results=results)}
+    return {"tasks": tasks.chosen(), "settings": places.settings()}
 
 
 def of_vectors(
-    model: Models,
-    tasks: TaskNames = None,
+    model: SomeModels,
     *,
-    folder: Folder = None,
-    tasks_file: TasksFile = None,
-    allow_outside: AllowOutside = False,
+    tasks: TaskOptions,
     protocol: ProtocolName = None,
     embed: Embed = False,
-    dtype: Precision = None,
-    trust: Trust = None,
-    home: Home = None,
-    store: StorePlace = None,
-    results: ResultsFolder = None,
+    loading: LoadingOptions,
+    places: StoreSettings,
 ) -> dict[str, Any]:
     """The arguments of a study of stored vectors."""
-    named = named_tasks(tasks, folder, tasks_file, allow_outside)
-    if not named:
-        raise typer.BadParameter("name a task (-t), or your own tasks (--folder, --tasks-file)")
     return {
         "model": model,
-        "tasks": named,
+        "tasks": tasks.required(),
         "protocol": protocol,
         "embed": embed,
-        "loading": embark.Loading(dtype=dtype, trust=trust),
-        "settings": load_settings(home, results, store=store),
+        "loading": loading.loading(),
+        "settings": places.settings(),
     }
 
 
 def of_generators(
-    model: Generators,
-    tasks: TaskNames = None,
-    *,
-    dtype: Precision = None,
-    trust: Trust = None,
-    home: Home = None,
-    store: StorePlace = None,
-    results: ResultsFolder = None,
+    model: SomeModels, *, tasks: TaskOptions, loading: LoadingOptions, places: StoreSettings
 ) -> dict[str, Any]:
     """The arguments of a study of what generators write."""
-    if not tasks:
-        raise typer.BadParameter("name a zero-shot task (-t)")
-    loading = embark.Loading(dtype=dtype, trust=trust)
-    return {"model": model, "tasks": tasks, "loading": loading, "settings": load_settings(home, results, store=store)}
+    return {
+        "model": model,
+        "tasks": tasks.required(),
+        "loading": loading.loading(),
+        "settings": places.settings(),
+    }
 
 
 ARGUMENTS: dict[str, Callable[..., dict[str, Any]]] = {

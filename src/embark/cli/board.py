@@ -8,39 +8,31 @@ import typer
 
 import embark
 from embark.catalogue import listed
-from embark.cli.output import (
-    BenchmarkName,
+from embark.cli.options import (
     Families,
     Format,
+    Include,
     MaxParams,
     Modalities,
-    Names,
+    ModelPatterns,
     ProtocolName,
-    ResultsFolder,
+    ScoreSettings,
     Select,
-    TaskNames,
+    TaskOptions,
     Types,
-    emit,
-    say,
-    terminal_width,
 )
-from embark.cli.run import Folder, TasksFile, named_tasks
+from embark.cli.output import emit, say, terminal_width
 
 TOP = 20  # models shown on a terminal
 BESIDE = 5  # of them side by side
 
 
 def leaderboard(
-    benchmark: BenchmarkName = None,
-    task: TaskNames = None,
-    folder: Folder = None,
-    tasks_file: TasksFile = None,
+    model: ModelPatterns = None,
+    *,
+    tasks: TaskOptions,
     protocol: ProtocolName = None,
-    published: Annotated[bool, typer.Option("--published", help="Only published scores.")] = False,
-    own: Annotated[bool, typer.Option("--own", help="Only what is in the results folder.")] = False,
-    model: Annotated[
-        Names, typer.Option("-m", "--model", metavar="NAME", help="Only these: names or patterns, '*siglip*'.")
-    ] = None,
+    include: Include = "all",
     family: Families = None,
     type: Types = None,
     modality: Modalities = None,
@@ -65,12 +57,12 @@ def leaderboard(
     wide: Annotated[bool, typer.Option("--wide", help="All models and columns, however wide.")] = False,
     style: Format = "text",
     select: Select = None,
-    results: ResultsFolder = None,
+    places: ScoreSettings,
 ) -> None:
     """Rank models by a benchmark's own rule: the published ones and yours, with rank intervals and ties.
 
-    Without -b and -t: the tasks that embark.toml of this folder names, else the pocket benchmark; with --own all tasks
-    that you have results on.
+    Without -b and -t: the tasks that embark.toml of this folder names, else the pocket benchmark; with --include
+    own all tasks that you have results on.
 
     \b
     embark leaderboard -b MMEB-V3 --comparable
@@ -79,11 +71,9 @@ def leaderboard(
     embark leaderboard -t 'Holiday*' --format latex --select 'model,mean,*retrieval' > board.tex
     """
     board = embark.leaderboard(
-        benchmark,
-        named_tasks(task, folder, tasks_file),
+        tasks.chosen(),
         protocol=protocol,
-        published=not own,
-        own=not published,
+        include=include,  # type: ignore[arg-type]
         models=model,
         families=family,
         types=type,
@@ -94,7 +84,7 @@ def leaderboard(
         rule=rule,
         weigh_by=weigh_by,
         borda=borda,
-        settings=embark.load_settings(results=results),
+        settings=places.settings(),
     )
     say(*board.notes)
     many = len(board.entries)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import embark
-from embark.cli.output import Families, Format, MaxParams, Modalities, Types, emit, listing, say
+from embark.cli.options import Families, Format, MaxParams, Modalities, Types, Words
+from embark.cli.output import emit, listing, say
 
 if TYPE_CHECKING:  # importing numpy and others would slow down --help
     from collections.abc import Sequence
 
     from embark.types import Benchmark, ModelCard, Task
 
-Words = list[str] | None
 Names = Annotated[Words, typer.Argument(help="Names or patterns, such as '*ocket*'.")]
 
 TaskFamilies = Annotated[Words, typer.Option("--family", metavar="NAME", help="Such as MIEB or Pocket.")]

@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 import embark
-from embark.cli.grammar import Command
-from embark.cli.output import Device, Format, Home, Offline, Precision, StorePlace, Trust, emit, finish, say
+from embark.cli.grammar import Command, Group
+from embark.cli.options import Format, LoadingOptions, OutFolder, StoreSettings, expanded
+from embark.cli.output import emit, finish, say
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode=None)
 From = Annotated[str, typer.Argument(metavar="SOURCE", help="Pictures with a table of captions, or a retrieval task.")]
-Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="The new folder of the data set.")]
 Name = Annotated[str | None, typer.Option("--name", metavar="NAME", help="What its task is called.")]
 Films = Annotated[
     Path | None, typer.Option("--films", metavar="DIR", help="Films named like the pictures (else a camera moves).")
@@ -41,9 +41,10 @@ def start() -> None:
 
 
 @app.command("omni", cls=Command)
+@expanded
 def omni(
     source: From,
-    out: Out,
+    out: OutFolder,
     name: Name = None,
     films: Films = None,
     sounds: Sounds = None,
@@ -53,13 +54,10 @@ def omni(
     near: Near = 0.95,
     negatives: Negatives = 15,
     queries: Queries = None,
-    device: Device = "auto",
-    dtype: Precision = None,
-    trust: Trust = None,
-    offline: Offline = False,
+    *,
+    loading: LoadingOptions,
+    places: StoreSettings,
     style: Format = "text",
-    home: Home = None,
-    store: StorePlace = None,
 ) -> None:
     """A set like OmniSET from pictures and captions: each as text, image, film and speech, with hard negatives.
 
@@ -83,8 +81,8 @@ def omni(
         near=near,
         negatives=negatives,
         queries=queries,
-        loading=embark.Loading(device=device, dtype=dtype, trust=trust),
-        settings=embark.load_settings(home, offline=offline or None, store=store),
+        loading=loading.loading(),
+        settings=places.settings(),
     )
     say(*built.notes)
     emit(built.table(), style, local=True)

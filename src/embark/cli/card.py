@@ -10,19 +10,23 @@ import typer
 import embark
 from embark import escape
 from embark.catalogue import counted
-from embark.cli.output import BenchmarkName, Format, ProtocolName, ResultsFolder, TaskNames, emit, say
-
-Whose = Annotated[
-    str, typer.Option("-m", "--model", metavar="NAME", help="A model with results; name@revision where it has several.")
-]
+from embark.cli.complete import choices
+from embark.cli.options import Format, ModelWithResults, ProtocolName, ScoreSettings, TaskOptions
+from embark.cli.output import emit, say
 
 
 def card(
-    model: Whose,
-    benchmark: BenchmarkName = None,
-    task: TaskNames = None,
+    model: ModelWithResults,
+    *,
+    tasks: TaskOptions,
     layout: Annotated[
-        str, typer.Option("--layout", metavar="NAME", help="hub (by task) or mteb (by split and subset).")
+        str,
+        typer.Option(
+            "--layout",
+            metavar="NAME",
+            autocompletion=choices("hub", "mteb"),
+            help="hub (by task) or mteb (by split and subset).",
+        ),
     ] = "hub",
     readme: Annotated[
         Path | None,
@@ -30,7 +34,7 @@ def card(
     ] = None,
     protocol: ProtocolName = None,
     style: Format = "text",
-    results: ResultsFolder = None,
+    places: ScoreSettings,
 ) -> None:
     """Write the scores section of a model card: the hub's model-index metadata, and a table with intervals.
 
@@ -39,8 +43,8 @@ def card(
     embark card -m embark/pocket -b Pocket --readme my-model/README.md
     embark card -m embark/pocket --layout mteb
     """
-    settings = embark.load_settings(results=results)
-    section = embark.exchange.card(model, benchmark, task, layout=layout, protocol=protocol, settings=settings)  # type: ignore[arg-type]
+    settings = places.settings()
+    section = embark.exchange.card(model, tasks.chosen(), layout=layout, protocol=protocol, settings=settings)  # type: ignore[arg-type]
     say(*section.notes)
     if readme is not None:
         section.write(readme)
@@ -53,8 +57,9 @@ def card(
 
 def push(
     repo: Annotated[str, typer.Argument(metavar="REPO", help="A repository of the hub: organization/name.")],
-    model: Whose,
-    task: TaskNames = None,
+    model: ModelWithResults,
+    *,
+    tasks: TaskOptions,
     repo_type: Annotated[
         str, typer.Option("--repo-type", metavar="TYPE", help="Of the repository: dataset or model.")
     ] = "dataset",
@@ -62,7 +67,7 @@ def push(
     create: Annotated[bool, typer.Option("--create", help="Make a private repository if there is none.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Upload; without it, only show what would be.")] = False,
     style: Format = "text",
-    results: ResultsFolder = None,
+    places: ScoreSettings,
 ) -> None:
     """Upload a model's results to the hub, in one commit. Without --yes: show what would be uploaded.
 
@@ -72,8 +77,7 @@ def push(
     embark push my-org/scores -m embark/pocket
     embark push my-org/scores -m embark/pocket --create --yes
     """
-    settings = embark.load_settings(results=results)
     options = {"repo_type": repo_type, "outcomes": outcomes, "create": create, "upload": yes}
-    pushed = embark.exchange.push(model, repo, task, settings=settings, **options)  # type: ignore[arg-type]
+    pushed = embark.exchange.push(model, repo, tasks.chosen(), settings=places.settings(), **options)  # type: ignore[arg-type]
     emit(pushed.table(), style)
     say(*pushed.notes, pushed.sentence() + ("" if yes else " Nothing was uploaded: add --yes."))

@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 import embark
 from embark import escape
-from embark.cli.output import (
-    BenchmarkName,
-    Format,
-    ResultsFolder,
-    Select,
-    TaskNames,
-    emit,
-    finish,
-    limited,
-    print_table,
-    say,
-    terminal_width,
-)
-from embark.cli.run import Folder, TasksFile, named_tasks
+from embark.cli.complete import model_names, task_names
+from embark.cli.options import Format, Plot, ScoreSettings, Select, TaskOptions
+from embark.cli.output import emit, finish, limited, print_table, say, terminal_width
 
 SHOWN = 20  # flipped items named each way
 
 
 def compare(
-    a: Annotated[str, typer.Argument(metavar="A", help="A model with results: a name, name@revision, or folder.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="The model to compare it with.")],
-    benchmark: BenchmarkName = None,
-    task: TaskNames = None,
-    folder: Folder = None,
-    tasks_file: TasksFile = None,
+    a: Annotated[
+        str,
+        typer.Argument(
+            metavar="A", autocompletion=model_names, help="A model with results: a name, name@revision, or folder."
+        ),
+    ],
+    b: Annotated[str, typer.Argument(metavar="B", autocompletion=model_names, help="The model to compare it with.")],
+    *,
+    tasks: TaskOptions,
     show: Annotated[
-        str | None, typer.Option("--show", metavar="TASK", help="Name the items that only one of them gets right.")
+        str | None,
+        typer.Option(
+            "--show", metavar="TASK", autocompletion=task_names, help="Name the items that only one of them gets right."
+        ),
     ] = None,
     fail_if_worse: Annotated[
         bool, typer.Option("--fail-if-worse", help="End with status 1 if A is worse, on a task or in the mean.")
@@ -43,12 +38,10 @@ def compare(
     margin: Annotated[
         float, typer.Option("--margin", min=0, metavar="POINTS", help="A loss that --fail-if-worse tolerates.")
     ] = 0.0,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the differences: .svg, .pdf or .png.")
-    ] = None,
+    places: ScoreSettings,
+    plot: Plot = None,
     style: Format = "text",
     select: Select = None,
-    results: ResultsFolder = None,
 ) -> None:
     """Compare two models item by item: differences with intervals, and which of them are more than chance.
 
@@ -62,15 +55,15 @@ def compare(
     embark compare ./step-500 ./step-400 --tasks-file tasks.toml -t 'Pets*'
     embark compare ./candidate ./released --fail-if-worse --margin 0.5 --plot differences.svg
     """
-    settings = embark.load_settings(results=results)
+    settings = places.settings()
     if show is not None:
-        flips = embark.compare(a, b, tasks=named_tasks([show], folder, tasks_file), settings=settings).flips(show)
+        flips = embark.compare(a, b, replace(tasks, task=[show]).chosen(), settings=settings).flips(show)
         if style == "text":
             print("\n".join(map(escape.terminal, flips.lines(SHOWN))))
         else:
             emit(flips.table(), style, flips.as_dict())
         return
-    comparison = embark.compare(a, b, benchmark, named_tasks(task, folder, tasks_file), settings=settings)
+    comparison = embark.compare(a, b, tasks.chosen(), settings=settings)
     worse = comparison.worse(margin) if fail_if_worse else ()
     if plot is not None:
         comparison.plot(plot)

@@ -8,36 +8,25 @@ from typing import Annotated
 import typer
 
 import embark
-from embark.cli.grammar import Command
-from embark.cli.output import (
-    BenchmarkName,
-    Device,
+from embark.cli.grammar import Command, Group
+from embark.cli.options import (
     Format,
-    Home,
-    Offline,
-    Precision,
+    LoadingOptions,
+    ModelName,
+    OutFolder,
     ProtocolName,
-    ResultsFolder,
     Save,
     Select,
-    StoredPrecision,
-    StorePlace,
-    TaskNames,
-    Trust,
-    emit,
-    finish,
-    say,
+    StageOptions,
+    StoreSettings,
+    TaskOptions,
+    expanded,
 )
-from embark.cli.run import Prompt, Rerank, Rewrite, TasksFile, named_tasks, prompt_files, reranker_and_depth
+from embark.cli.output import emit, finish, say
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-Model = Annotated[str, typer.Option("-m", "--model", metavar="NAME", help="Model, checkpoint folder or LOADER:ID.")]
-Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for report.md, tables and figures.")]
+app = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode=None)
 Figures = Annotated[str, typer.Option("--figures", metavar="FORMAT", help="svg, pdf or png.")]
 Method = Annotated[str, typer.Option("--method", metavar="NAME", help="Of maps: tsne, umap or pca.")]
-Captions = Annotated[
-    str | None, typer.Option("--captions", metavar="NAME", help="A generator that puts media into words.")
-]
 
 
 @app.callback()
@@ -46,25 +35,20 @@ def start() -> None:
 
 
 @app.command("omni", cls=Command)
+@expanded
 def omni(
-    model: Model,
-    task: TaskNames = None,
-    tasks_file: TasksFile = None,
-    out: Out = Path("diagnosis"),
+    model: ModelName,
+    *,
+    tasks: TaskOptions,
+    out: OutFolder = Path("diagnosis"),
     figures: Figures = "svg",
     method: Method = "tsne",
     protocol: ProtocolName = None,
-    device: Device = "auto",
-    dtype: Precision = None,
-    stored_dtype: StoredPrecision = None,
-    trust: Trust = None,
-    offline: Offline = False,
+    loading: LoadingOptions,
+    places: StoreSettings,
     save: Save = False,
     style: Format = "text",
     select: Select = None,
-    home: Home = None,
-    store: StorePlace = None,
-    results: ResultsFolder = None,
 ) -> None:
     """Does a model find the modality that it is told to find? OmniSET's diagnosis: which modalities it retrieves, what
     an instruction does to a query, whether it leads to the target, and which directions are harder than their reverse.
@@ -75,16 +59,16 @@ def omni(
     embark diagnose omni -m embark/pocket --out diagnosis --save
     embark diagnose omni -m MODEL -t OmniSET --out diagnosis --figures pdf
     """
-    settings = embark.load_settings(home, results, offline=offline or None, store=store)
-    tasks = named_tasks(task, None, tasks_file) if tasks_file else task
+    settings = places.settings()
+    chosen = tasks.chosen()
     diagnosis = embark.analyze.diagnose_omni(
         model,
-        *([tasks] if tasks else ()),
+        *([] if chosen is None else [chosen]),
         out=out,
         figures=figures,
         method=method,
         protocol=protocol,
-        loading=embark.Loading(device=device, dtype=dtype, trust=trust, stored_dtype=stored_dtype),
+        loading=loading.loading(),
         settings=settings,
     )
     if save:
@@ -95,27 +79,19 @@ def omni(
 
 
 @app.command("ark", cls=Command)
+@expanded
 def ark(
-    model: Model,
-    benchmark: BenchmarkName = None,
-    task: TaskNames = None,
-    captions: Captions = None,
-    rewrite: Rewrite = None,
-    rerank: Rerank = None,
-    prompt: Prompt = None,
-    out: Out = Path("diagnosis"),
+    model: ModelName,
+    *,
+    tasks: TaskOptions,
+    stages: StageOptions,
+    out: OutFolder = Path("diagnosis"),
     figures: Figures = "svg",
-    device: Device = "auto",
-    dtype: Precision = None,
-    stored_dtype: StoredPrecision = None,
-    trust: Trust = None,
-    offline: Offline = False,
+    loading: LoadingOptions,
+    places: StoreSettings,
     save: Save = False,
     style: Format = "text",
     select: Select = None,
-    home: Home = None,
-    store: StorePlace = None,
-    results: ResultsFolder = None,
 ) -> None:
     """A model on ARK's two axes, and what captions, rewriting and re-ranking gain for it.
 
@@ -125,24 +101,22 @@ def ark(
 
     \b
     embark diagnose ark -m embark/pocket --rewrite embark/pocket-rewrites --rerank embark/pocket-judgements --out pocket
-    embark diagnose ark -m BAAI/bge-m3 --captions Qwen/Qwen3-VL-8B-Instruct --rerank BAAI/bge-reranker-v2-m3:50 --out m3
+    embark diagnose ark -m BAAI/bge-m3 --caption Qwen/Qwen3-VL-8B-Instruct --rerank BAAI/bge-reranker-v2-m3:50 --out m3
     """
-    if benchmark and task:
-        raise typer.BadParameter("give either a benchmark or tasks, not both")
-    settings = embark.load_settings(home, results, offline=offline or None, store=store)
-    reranker, depth = reranker_and_depth(rerank)
+    settings = places.settings()
+    reranker, depth = stages.reranker()
     diagnosis = embark.analyze.diagnose_ark(
         model,
-        benchmark or task or None,
-        captions=captions,
-        rewrite=rewrite,
+        tasks.chosen(),
+        caption=stages.caption,
+        rewrite=stages.rewrite,
         rerank=reranker,
         depth=depth,
-        prompts=prompt_files(prompt or []),
+        prompts=stages.prompts(),
         out=out,
         figures=figures,
         settings=settings,
-        loading=embark.Loading(device, dtype, trust=trust, stored_dtype=stored_dtype),
+        loading=loading.loading(),
     )
     if save:
         say(f"kept: {embark.site.save_report(diagnosis, settings=settings)}")

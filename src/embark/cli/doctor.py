@@ -7,40 +7,32 @@ from typing import Annotated
 import typer
 
 import embark
-from embark.cli.output import (
-    Compile,
-    Device,
-    Format,
-    Home,
-    Pixels,
-    Precision,
-    ResultsFolder,
-    Save,
-    StorePlace,
-    Trust,
-    emit,
-    finish,
-    say,
-)
+from embark.cli.complete import model_names
+from embark.cli.options import Format, LoadingOptions, Save, StoreSettings
+from embark.cli.output import emit, finish, say
 
 
 def doctor(
     model: Annotated[
-        str | None, typer.Argument(help="A name, checkpoint folder or LOADER:SOURCE, as for run; else this machine.")
+        str | None,
+        typer.Argument(
+            autocompletion=model_names,
+            help="A name, checkpoint folder or LOADER:SOURCE, as for run; else this machine.",
+        ),
     ] = None,
-    device: Device = "auto",
-    dtype: Precision = None,
-    pixels: Pixels = "auto",
-    compile: Compile = False,
-    trust: Trust = None,
+    *,
+    loading: LoadingOptions,
     against: Annotated[
-        str | None, typer.Option(help="A checkpoint whose files state the vectors: what an ONNX file is exported from.")
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="NAME",
+            help="A checkpoint whose files state the vectors: what an ONNX file is exported from.",
+        ),
     ] = None,
     save: Save = False,
     style: Format = "text",
-    home: Home = None,
-    store: StorePlace = None,
-    results: ResultsFolder = None,
+    places: StoreSettings,
 ) -> None:
     """Examine a model before you trust its scores: in under a minute, on a few sample items.
 
@@ -57,14 +49,10 @@ def doctor(
     embark doctor ./my-checkpoint --save
     embark doctor ./my-export --against org/original
     """
-    settings = embark.load_settings(home, results, store=store)
+    settings = places.settings()
     examination = embark.doctor(
         model,
-        device=device,
-        dtype=dtype,
-        pixels=pixels,
-        compile=compile,
-        trust=trust,
+        loading=loading.loading(),
         settings=settings,
         against=against,
         say=lambda check: say(f"examining {check} …") if style == "text" else None,

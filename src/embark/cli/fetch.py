@@ -7,18 +7,16 @@ from typing import Annotated
 import typer
 
 import embark
-from embark.cli.output import BenchmarkName, Format, Home, TaskNames, emit, finish
-from embark.cli.run import TasksFile, chosen_tasks
+from embark.cli.options import Format, ScoreSettings, StoreSettings, TaskOptions
+from embark.cli.output import emit, finish
 
 
 def fetch(
-    benchmark: BenchmarkName = None,
-    task: TaskNames = None,
-    tasks_file: TasksFile = None,
+    *,
+    tasks: TaskOptions,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what is here and what is missing, and stop.")] = False,
-    offline: Annotated[bool, typer.Option("--offline", help="Like --dry-run, without asking the hub.")] = False,
+    places: StoreSettings,
     style: Format = "text",
-    home: Home = None,
 ) -> None:
     """Get the data of tasks beforehand, so that a run needs no network.
 
@@ -29,21 +27,17 @@ def fetch(
     embark fetch -b 'MIEB(eng)' --dry-run
     embark fetch -t 'UniBench/*'
     """
-    if not (benchmark or task or tasks_file):
-        raise typer.BadParameter("give a benchmark (-b) or tasks (-t)")
-    settings = embark.load_settings(home, offline=offline or None)
-    report = embark.fetch(chosen_tasks(benchmark, task, [], tasks_file), dry_run=dry_run, settings=settings)
+    report = embark.fetch(tasks.required(), dry_run=dry_run, settings=places.settings())
     if report.datasets or style != "text":
         emit(report.table(), style, report.as_dict(), local=True)
     finish(*report.notes, failed=report.problems)
 
 
 def check(
-    benchmark: BenchmarkName = None,
-    task: TaskNames = None,
-    tasks_file: TasksFile = None,
+    *,
+    tasks: TaskOptions,
+    places: ScoreSettings,
     style: Format = "text",
-    home: Home = None,
 ) -> None:
     """Hold the rows of tasks against the hub, without downloading the data.
 
@@ -55,8 +49,6 @@ def check(
     embark check -b 'MIEB(lite)'
     embark check -t 'UniBench/*' --format csv
     """
-    if not (benchmark or task or tasks_file):
-        raise typer.BadParameter("give a benchmark (-b) or tasks (-t)")
-    report = embark.tasks.check(chosen_tasks(benchmark, task, [], tasks_file), settings=embark.load_settings(home))
+    report = embark.tasks.check(tasks.required(), settings=places.settings())
     emit(report.table(), style, local=True)
     finish(*report.notes, failed=report.differences)

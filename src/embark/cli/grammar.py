@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
+WHOLE = 1000  # letters: of help texts that are not cut
+
 
 class Command(TyperCommand):
     """A command of ours: an option shown as [NAME] may stand alone, and an option for one value is given once."""
@@ -16,6 +18,18 @@ class Command(TyperCommand):
         words = self._completed(args)
         self._check_repeated(ctx, words)
         return super().parse_args(ctx, words)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options under the titles of their groups; those of no group come first."""
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            title = getattr(parameter, "rich_help_panel", None) or "Options"
+            if record is not None and isinstance(parameter, TyperOption):
+                sections.setdefault(title, []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
 
     def _check_repeated(self, ctx: Any, words: list[str]) -> None:
         """An option for one value that has two is an error: the first would be lost."""
@@ -65,16 +79,11 @@ class Group(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands under their headings."""
-        heads = self.heads()
-        if not heads:
-            return super().format_commands(ctx, formatter)
+        heads = self.heads() or {"Commands": tuple(self.list_commands(ctx))}
         width = max(len(name) for names in heads.values() for name in names)
         for head, names in heads.items():
             commands = [(name, command) for name in names if (command := self.get_command(ctx, name)) is not None]
-            rows = [
-                (name.ljust(width), command.get_short_help_str(formatter.width - width - 6))
-                for name, command in commands
-            ]
+            commands = [(name, command) for name, command in commands if not command.hidden]
+            rows = [(name.ljust(width), command.get_short_help_str(WHOLE)) for name, command in commands]
             with formatter.section(head):
                 formatter.write_dl(rows)
-        return None

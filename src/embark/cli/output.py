@@ -1,7 +1,4 @@
-"""Printing: results to standard output, in the format that was asked for; notes beside them, to standard error.
-
-Also the options that several commands share.
-"""
+"""Printing: results to standard output, in the format that was asked for; notes beside them, to standard error."""
 
 from __future__ import annotations
 
@@ -11,92 +8,16 @@ import shutil
 import sys
 import textwrap
 from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from embark import escape
-from embark.catalogue import check_name
 
 if TYPE_CHECKING:  # importing numpy and others would slow down --help
     from collections.abc import Sequence
 
     from embark.tables import Table
-
-FORMATS = ("text", "json", "csv", "markdown", "latex", "html")
-
-
-def _known(style: str) -> str:
-    """The format, if it exists: checked before the work, not after it."""
-    check_name("format", style, FORMATS)
-    return style
-
-
-def compile_choice(word: str) -> bool | str:
-    """What --compile says: alone, "auto" or "no"."""
-    check_name("way to compile", word or "auto", ("auto", "no"))
-    return {"": True, "no": False}.get(word, word)
-
-
-Names = list[str] | None
-
-Home = Annotated[Path | None, typer.Option("--home", metavar="DIR", help="Folder of vectors and data (EMBARK_HOME).")]
-StorePlace = Annotated[
-    str | None, typer.Option("--store", metavar="PLACE", help="Vectors in DIR or s3://bucket/… (EMBARK_STORE).")
-]
-ResultsFolder = Annotated[
-    Path | None, typer.Option("--results", metavar="DIR", help="Folder of scores (EMBARK_RESULTS, or ./results).")
-]
-Select = Annotated[Names, typer.Option("--select", metavar="NAMES", help="Only these columns of the table: a,'b*'.")]
-Save = Annotated[bool, typer.Option("--save", help="Keep it in the results folder, where the page shows it.")]
-Format = Annotated[
-    str,
-    typer.Option(
-        "--format", metavar="FORMAT", callback=_known, show_default=False, help="text, json, csv, markdown or latex."
-    ),
-]
-BenchmarkName = Annotated[
-    str | None, typer.Option("-b", "--benchmark", metavar="NAME", help="Benchmark (see: embark benchmarks).")
-]
-TaskNames = Annotated[
-    Names, typer.Option("-t", "--task", metavar="NAME", help="Task or pattern; several may be given.")
-]
-ProtocolName = Annotated[
-    str | None, typer.Option("--protocol", metavar="NAME", help="Score by this protocol where it differs: mteb2…")
-]
-Modalities = Annotated[Names, typer.Option("--modality", metavar="NAME", help="Only models that take all of these.")]
-Families = Annotated[Names, typer.Option("--family", metavar="NAME", help="Only families of models: SigLIP, 'EVA*'…")]
-Types = Annotated[Names, typer.Option("--type", metavar="TYPE", help="Only encoder, mllm, late (interaction) or api.")]
-MaxParams = Annotated[
-    str | None, typer.Option("--max-params", metavar="SIZE", help="Only models of known size, up to 500M, 7B…")
-]
-Offline = Annotated[bool, typer.Option("--offline", help="Use only data that is here; never ask the hub.")]
-Device = Annotated[
-    str, typer.Option("--device", metavar="NAME", show_default=False, help="auto, cpu, mps, cuda:1, or cuda:0,cuda:1.")
-]
-Precision = Annotated[
-    str | None, typer.Option("--dtype", metavar="TYPE", help="float32, bfloat16, float16 (default: the card's).")
-]
-StoredPrecision = Annotated[
-    str | None,
-    typer.Option("--stored-dtype", metavar="TYPE", help="Of vectors on disk: float32 (default), or float16."),
-]
-Compile = Annotated[
-    Any,
-    typer.Option(
-        "--compile", metavar="[auto|no]", parser=compile_choice, show_default=False,
-        help="Compile the forward pass: slow start; auto: on trial.",
-    ),
-]  # fmt: skip
-Pixels = Annotated[
-    str,
-    typer.Option("--pixels", metavar="PATH", show_default=False, help="What decodes JPEGs: pillow, cuda, or auto."),
-]
-Trust = Annotated[
-    str | None,
-    typer.Option("--trust", metavar="REVISION", help="Run code, open pickles of exactly this revision."),
-]
 
 WIDTH = 120  # characters per line where there is no terminal
 NARROWEST = 18  # characters of a line of wrapped text

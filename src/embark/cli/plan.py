@@ -8,41 +8,8 @@ import typer
 
 import embark
 from embark import escape
-from embark.cli.output import (
-    BenchmarkName,
-    Compile,
-    Device,
-    Format,
-    Home,
-    Offline,
-    Pixels,
-    Precision,
-    ProtocolName,
-    StoredPrecision,
-    StorePlace,
-    TaskNames,
-    Trust,
-    emit,
-    finish,
-    print_table,
-)
-from embark.cli.run import (
-    AllowOutside,
-    Columns,
-    ConfigName,
-    DatasetId,
-    Folder,
-    FolderName,
-    Kinds,
-    Limit,
-    ModelNames,
-    Revision,
-    SplitName,
-    TasksFile,
-    chosen_tasks,
-    dataset_tasks,
-    folder_tasks,
-)
+from embark.cli.options import DataOptions, Format, Limit, LoadingOptions, ModelNames, ProtocolName, RunSettings
+from embark.cli.output import emit, finish, print_table
 
 Gpus = Annotated[
     str | None, typer.Option("--gpus", metavar="N,…", help="Hours on so many GPUs, by the rows' counts: 1,8,64.")
@@ -55,18 +22,8 @@ Parameters = Annotated[
 
 def plan(
     model: ModelNames = None,
-    benchmark: BenchmarkName = None,
-    task: TaskNames = None,
-    folder: Folder = None,
-    dataset: DatasetId = None,
-    columns: Columns = None,
-    split: SplitName = None,
-    config: ConfigName = None,
-    revision: Revision = None,
-    name: FolderName = None,
-    kind: Kinds = None,
-    tasks_file: TasksFile = None,
-    allow_outside: AllowOutside = False,
+    *,
+    tasks: DataOptions,
     protocol: ProtocolName = None,
     limit: Limit = None,
     data: Annotated[bool, typer.Option("--data", help="Read the data of hub tasks, not just their rows.")] = False,
@@ -76,16 +33,9 @@ def plan(
     gpus: Gpus = None,
     gpu: GpuKind = None,
     parameters: Parameters = None,
-    device: Device = "auto",
-    dtype: Precision = None,
-    stored_dtype: StoredPrecision = None,
-    pixels: Pixels = "auto",
-    compile: Compile = False,
-    trust: Trust = None,
-    offline: Offline = False,
+    loading: LoadingOptions,
+    places: RunSettings,
     style: Format = "text",
-    home: Home = None,
-    store: StorePlace = None,
 ) -> None:
     """Show what a run would embed, store and cost, without doing it.
 
@@ -96,17 +46,15 @@ def plan(
     embark plan -m embark/pocket -t CIFAR10ZeroShot --data --limit 100
     embark plan -b MMEB-V3 --gpus 1,8,64 --gpu h200 --parameters 8B
     """
-    settings = embark.load_settings(home, offline=offline or None, store=store)
-    of_folder = folder_tasks(folder, name, kind, allow_outside=allow_outside)
-    of_folder += dataset_tasks(dataset, columns, split, config, revision, name, kind, settings)
-    if (name or kind) and not of_folder:
-        raise typer.BadParameter("--name and --kind are about --folder or --dataset: name one")
-    tasks = chosen_tasks(benchmark, task, of_folder, tasks_file, allow_outside=allow_outside)
+    from embark.tasks import by_benchmark
+
+    settings = places.settings()
+    chosen = tasks.chosen([*tasks.made(settings), *tasks.of_file()])
     if gpus or gpu or parameters:
         if data or limit:
             raise typer.BadParameter("hours on GPUs are estimated by the rows' counts: leave out --data and --limit")
         estimate = embark.cost(
-            tasks,
+            chosen,
             model=model or None,
             parameters=parameters.split(",") if parameters else None,
             gpu=(gpu or "h200").lower(),
@@ -118,18 +66,18 @@ def plan(
         return
     report = embark.plan(
         model or None,
-        tasks,
+        chosen,
         protocol=protocol,
         read_data=data or None,
         limit=limit,
         seconds=seconds,
         settings=settings,
-        loading=embark.Loading(device, dtype, compile, trust, pixels=pixels, stored_dtype=stored_dtype),
+        loading=loading.loading(),
     )
     if style != "text":
         emit(report.table(), style, report.as_dict(), local=True)
     elif report.outline is not None:
-        print("\n".join((f"{benchmark or 'the chosen tasks'}: {report.summary()[0]}", *report.summary()[1:], "")))
+        print("\n".join((f"{', '.join(by_benchmark(chosen))}: {report.summary()[0]}", *report.summary()[1:], "")))
         print_table(report.table())
     for of_model in report.models if style == "text" else ():
         print(f"\n{escape.terminal(of_model.model)}")

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import embark
-from embark.cli.grammar import Command
-from embark.cli.output import Format, emit, finish, listing, print_table, wrapped
+from embark.cli.grammar import Command, Group
+from embark.cli.options import Format
+from embark.cli.output import emit, finish, listing, print_table, wrapped
 
 if TYPE_CHECKING:  # importing numpy and others would slow down --help
     from embark.published import Erratum
 
-app = typer.Typer(help="The papers' tables: list, show, errata, check.", no_args_is_help=True, rich_markup_mode=None)
-Family = Annotated[str | None, typer.Option("--family", help="Only MIEB, UniBench, MMEB-V3 or ARK.")]
+app = typer.Typer(
+    cls=Group, help="The papers' tables: list, show, errata, check.", no_args_is_help=True, rich_markup_mode=None
+)
+Family = Annotated[str | None, typer.Option("--family", metavar="NAME", help="Only MIEB, UniBench, MMEB-V3 or ARK.")]
 
 
 @app.command("list", cls=Command)
@@ -44,7 +47,7 @@ def list_tables(family: Family = None, style: Format = "text") -> None:
 @app.command(cls=Command)
 def show(
     table: Annotated[str, typer.Argument(help="A table or view (see: embark published list), or a task.")],
-    model: Annotated[str | None, typer.Option("-m", "--model", help="Only this model.")] = None,
+    model: Annotated[str | None, typer.Option("-m", "--model", metavar="NAME", help="Only this model.")] = None,
     style: Format = "text",
 ) -> None:
     """Print a table's cells, one per line, with the errata that they fall under; views and tasks as models by columns.

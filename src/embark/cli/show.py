@@ -8,8 +8,9 @@ import typer
 
 import embark
 from embark import escape
-from embark.cli.output import Format, Home, ResultsFolder, emit, finish, wrapped
-from embark.cli.run import Folder, TasksFile, own_rows
+from embark.cli.complete import everything
+from embark.cli.options import Format, ScoreSettings, TasksOfOwn
+from embark.cli.output import emit, finish, wrapped
 
 if TYPE_CHECKING:  # importing numpy and others would slow down --help
     from embark.declarations import Kind
@@ -19,7 +20,10 @@ WIDTH = 14  # of the names of facts
 
 def show(
     name: Annotated[
-        str | None, typer.Argument(help="A task, benchmark or model, also of your own; a checkpoint folder.")
+        str | None,
+        typer.Argument(
+            autocompletion=everything, help="A task, benchmark or model, also of your own; a checkpoint folder."
+        ),
     ] = None,
     reader: Annotated[
         str | None, typer.Option("--reader", metavar="[NAME]", help="Columns and options of a reader; all readers.")
@@ -36,11 +40,10 @@ def show(
     study: Annotated[
         str | None, typer.Option("--study", metavar="[NAME]", help="Options of an analysis; all analyses.")
     ] = None,
-    folder: Folder = None,
-    tasks_file: TasksFile = None,
+    *,
+    own: TasksOfOwn,
+    places: ScoreSettings,
     style: Format = "text",
-    home: Home = None,
-    results: ResultsFolder = None,
 ) -> None:
     """Show all that is known about one task, benchmark or model, published scores among it.
 
@@ -71,7 +74,7 @@ def show(
             emit(declared.table(), style)
         finish(*declared.notes)
         return
-    facts = embark.show(name, tasks=own_rows(folder, tasks_file), settings=embark.load_settings(home, results))
+    facts = embark.show(name, rows=own.own(), settings=places.settings())
     if style != "text":
         emit(facts.table(), style, facts.as_dict(), local=True)
         return

@@ -9,25 +9,25 @@ import typer
 
 import embark
 from embark import escape
-from embark.cli.output import Home, Names, ResultsFolder, say
+from embark.cli.options import Include, ModelPatterns, StoreSettings, TaskOptions
+from embark.cli.output import say
 
-Benchmarks = Annotated[
-    Names, typer.Option("-b", "--benchmark", metavar="NAME", help="Only these boards; repeatable (default: all).")
-]
 WithMedia = Annotated[
     bool, typer.Option("--with-media", help="Show items of the hub's data, too, that are not known to be free.")
 ]
 
 
 def site(
-    folder: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="Where to write it (default: page, in the results).")
+    model: ModelPatterns = None,
+    *,
+    tasks: TaskOptions,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="DIR", help="Where to write it (default: page, in the results)."),
     ] = None,
-    benchmark: Benchmarks = None,
-    own: Annotated[bool, typer.Option("--own", help="Only what is in the results folder.")] = False,
+    include: Include = "all",
     with_media: WithMedia = False,
-    home: Home = None,
-    results: ResultsFolder = None,
+    places: StoreSettings,
 ) -> None:
     """Write the page: leaderboards, plots, comparisons, tasks, models and runs, as files that open from disk.
 
@@ -35,18 +35,26 @@ def site(
 
     \b
     embark site
-    embark site public -b 'MIEB(lite)' -b Pocket
-    embark site public --own --with-media
+    embark site -o public -b 'MIEB(lite)' -b Pocket
+    embark site -o public --include own --with-media
     """
     page = embark.site.export(
-        folder, benchmark, published=not own, with_media=with_media, settings=embark.load_settings(home, results)
+        out,
+        tasks.chosen(),
+        models=model,
+        include=include,  # type: ignore[arg-type]
+        with_media=with_media,
+        settings=places.settings(),
     )
     say(*page.notes)
     print(f"The page is {escape.terminal(str(page.index))}: {page.bytes / 1e6:.1f} MB, open it in a browser.")
 
 
 def serve(
-    benchmark: Benchmarks = None,
+    model: ModelPatterns = None,
+    *,
+    tasks: TaskOptions,
+    include: Include = "all",
     port: Annotated[int, typer.Option("--port", min=0, max=65_535, metavar="N", help="0: any that is free.")] = 8017,
     host: Annotated[
         str, typer.Option("--host", metavar="ADDRESS", help="Not only this machine: viewers need a token.")
@@ -55,8 +63,7 @@ def serve(
         str | None, typer.Option("--token", metavar="TEXT", help="What viewers must know (default: made up).")
     ] = None,
     with_media: WithMedia = False,
-    home: Home = None,
-    results: ResultsFolder = None,
+    places: StoreSettings,
 ) -> None:
     """Serve the page on this machine, and follow runs while they go; Ctrl-C ends it, and harms no run.
 
@@ -67,8 +74,16 @@ def serve(
     embark serve --port 0 -b Pocket
     embark serve --host 0.0.0.0 --token 'a long secret'
     """
-    settings = embark.load_settings(home, results)
-    server = embark.site.serve(benchmark, host=host, port=port, token=token, with_media=with_media, settings=settings)
+    server = embark.site.serve(
+        tasks.chosen(),
+        models=model,
+        include=include,  # type: ignore[arg-type]
+        host=host,
+        port=port,
+        token=token,
+        with_media=with_media,
+        settings=places.settings(),
+    )
     print(f"The page is at {server.address} (Ctrl-C ends it)", flush=True)
     try:
         server.serve_forever()

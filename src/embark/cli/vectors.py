@@ -3,71 +3,67 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 import embark
 from embark import escape
 from embark.catalogue import Catalogue, counted
-from embark.cli.grammar import Command
-from embark.cli.output import (
+from embark.cli.complete import choices, task_names
+from embark.cli.grammar import Command, Group
+from embark.cli.options import (
+    Embed,
     Format,
-    Home,
-    Offline,
-    Precision,
+    LoadingOptions,
+    ModelName,
     ProtocolName,
-    ResultsFolder,
     Select,
-    StoredPrecision,
-    StorePlace,
-    Trust,
-    emit,
-    finish,
-    say,
+    StoreSettings,
+    TasksOfOwn,
+    expanded,
 )
-from embark.cli.run import TasksFile
-
-if TYPE_CHECKING:  # importing numpy and others would slow down --help
-    from embark.types import Task
+from embark.cli.output import emit, finish, say
 
 app = typer.Typer(
-    help="Vectors of a task to a file, and from a file to scores.", no_args_is_help=True, rich_markup_mode=None
+    cls=Group,
+    help="Vectors of a task to a file, and from a file to scores.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
-TaskName = Annotated[str, typer.Option("-t", "--task", metavar="NAME", help="Task name.")]
+TaskName = Annotated[str, typer.Option("-t", "--task", metavar="NAME", autocompletion=task_names, help="Task name.")]
 
 
 @app.command("export", cls=Command)
+@expanded
 def export(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help=".parquet, or .npy (with a .jsonl file of ids).")],
-    model: Annotated[str, typer.Option("-m", "--model", metavar="NAME", help="Model whose vectors are stored.")],
+    model: ModelName,
     task: TaskName,
-    tasks_file: TasksFile = None,
+    out: Annotated[
+        Path, typer.Option("-o", "--out", metavar="FILE", help=".parquet, or .npy (with a .jsonl file of ids).")
+    ],
+    *,
+    own: TasksOfOwn,
     protocol: ProtocolName = None,
-    embed: Annotated[bool, typer.Option("--embed", help="Embed what is not stored, instead of refusing.")] = False,
-    dtype: Precision = None,
-    stored_dtype: StoredPrecision = None,
-    trust: Trust = None,
-    offline: Offline = False,
+    embed: Embed = False,
+    loading: LoadingOptions,
+    places: StoreSettings,
     style: Format = "text",
-    home: Home = None,
-    store: StorePlace = None,
-    results: ResultsFolder = None,
 ) -> None:
     """Write a task's vectors: split, subset, side, id, hash of the content, and the vector as float32.
 
     \b
-    embark vectors export -m embark/pocket -t PocketNameToImage names.parquet
-    embark vectors export -m embark/pocket -t PocketNameToImage names.npy --embed
+    embark vectors export -m embark/pocket -t PocketNameToImage -o names.parquet
+    embark vectors export -m embark/pocket -t PocketNameToImage -o names.npy --embed
     """
     written = embark.exchange.export_vectors(
         model,
-        _task(task, tasks_file),
-        file,
+        _task(task, own),
+        out,
         protocol=protocol,
         embed=embed,
-        loading=embark.Loading(dtype=dtype, trust=trust, stored_dtype=stored_dtype),
-        settings=embark.load_settings(home, results, offline=offline or None, store=store),
+        loading=loading.loading(),
+        settings=places.settings(),
     )
     say(*written.notes)
     if style != "text":
@@ -75,10 +71,11 @@ def export(
         return
     sides = ", ".join(f"{count:,} {side}" for side, count in written.sides.items())
     count = counted(sum(written.sides.values()), "vector")
-    print(escape.terminal(f"{count} of dimension {written.dim} to {file} ({sides})"))
+    print(escape.terminal(f"{count} of dimension {written.dim} to {out} ({sides})"))
 
 
 @app.command("import", cls=Command)
+@expanded
 def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help=".parquet with columns id and vector, or .npy.")],
     task: TaskName,
@@ -88,15 +85,16 @@ def import_(
     name: Annotated[
         str | None, typer.Option("--as", metavar="NAME", help="The model's name in results (default: imported/FILE).")
     ] = None,
-    similarity: Annotated[str, typer.Option("--similarity", help="cosine or dot.")] = "cosine",
-    tasks_file: TasksFile = None,
+    similarity: Annotated[
+        str,
+        typer.Option("--similarity", metavar="NAME", autocompletion=choices("cosine", "dot"), help="cosine or dot."),
+    ] = "cosine",
+    *,
+    own: TasksOfOwn,
     protocol: ProtocolName = None,
-    offline: Offline = False,
+    places: StoreSettings,
     style: Format = "text",
     select: Select = None,
-    home: Home = None,
-    store: StorePlace = None,
-    results: ResultsFolder = None,
 ) -> None:
     """Score vectors that were made elsewhere, without a model; every item of the task needs one.
 
@@ -110,21 +108,19 @@ def import_(
 
     run = embark.exchange.import_vectors(
         file,
-        _task(task, tasks_file),
+        _task(task, own),
         ids=ids,
         name=name,
         similarity=similarity,  # type: ignore[arg-type]
         protocol=protocol,
-        settings=embark.load_settings(home, results, offline=offline or None, store=store),
+        settings=places.settings(),
     )
     emit(run.table(), style, {"results": long_table(run.results)}, select)
     result = run.results[0]
     finish(f"kept as {result.model}, revision {result.revision}, in {run.folder}", *run.notes)
 
 
-def _task(name: str, tasks_file: Path | None) -> Any:
-    """A task by its name, in a file of own tasks where there is one."""
-    if tasks_file is None:
-        return name
-    own: list[Task] = embark.load_tasks(tasks_file)
-    return Catalogue(f"task in {tasks_file}", own, lambda task: task.name)[name]
+def _task(name: str, own: TasksOfOwn) -> Any:
+    """A task by its name, among own ones where there are some."""
+    rows = own.own()
+    return Catalogue("task among your own", rows, lambda task: task.name)[name] if rows else name

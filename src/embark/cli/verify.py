@@ -9,37 +9,26 @@ import typer
 
 import embark
 from embark import escape
-from embark.cli.output import (
-    BenchmarkName,
-    Device,
+from embark.cli.options import (
+    BatchSize,
     Format,
-    Home,
-    Offline,
-    Pixels,
-    Precision,
+    Limit,
+    LoadingOptions,
+    ModelName,
+    Plot,
     ProtocolName,
-    ResultsFolder,
+    RunSettings,
     Save,
     Select,
-    StoredPrecision,
-    StorePlace,
-    TaskNames,
-    Trust,
-    emit,
-    limited,
-    print_table,
-    say,
-    terminal_width,
+    TaskOptions,
 )
-from embark.cli.run import BatchSize, Limit
+from embark.cli.output import emit, limited, print_table, say, terminal_width
 
 
 def verify(
-    model: Annotated[
-        str, typer.Option("-m", "--model", metavar="NAME", help="Model, checkpoint folder or LOADER:ID, as for run.")
-    ],
-    benchmark: BenchmarkName = None,
-    task: TaskNames = None,
+    model: ModelName,
+    *,
+    tasks: TaskOptions,
     published_as: Annotated[
         str | None, typer.Option("--published-as", metavar="NAME", help="The model's name in the published tables.")
     ] = None,
@@ -51,21 +40,12 @@ def verify(
     protocol: ProtocolName = None,
     limit: Limit = None,
     batch_size: BatchSize = None,
-    device: Device = "auto",
-    dtype: Precision = None,
-    stored_dtype: StoredPrecision = None,
-    pixels: Pixels = "auto",
-    trust: Trust = None,
-    offline: Offline = False,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the differences: .svg, .pdf or .png.")
-    ] = None,
+    loading: LoadingOptions,
+    places: RunSettings,
+    plot: Plot = None,
     save: Save = False,
     style: Format = "text",
     select: Select = None,
-    home: Home = None,
-    store: StorePlace = None,
-    results: ResultsFolder = None,
 ) -> None:
     """Hold a model's scores against the published ones: reproduced, or not, and the likely cause.
 
@@ -77,18 +57,17 @@ def verify(
     embark verify -m ./my-checkpoint --published-as org/model -b 'MIEB(lite)'
     embark verify -m org/model -b 'MIEB(lite)' --against mteb-results --stored --save
     """
-    settings = embark.load_settings(home, results, offline=offline or None, store=store)
+    settings = places.settings()
     verification = embark.verify(
         model,
-        benchmark,
-        task or None,
+        tasks.required(),
         published_as=published_as,
         against=against,
         protocol=protocol,
         limit=limit,
         run=not stored,
         batch_size=batch_size,
-        loading=embark.Loading(device, dtype, trust=trust, pixels=pixels, stored_dtype=stored_dtype),
+        loading=loading.loading(),
         settings=settings,
     )
     if save:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from embark.boards.comparable_results import load_results
 from embark.catalogue import UnknownName, check_name
+from embark.field_types import checked
 from embark.outgoing import write_bytes
 from embark.redaction import redacted, redacted_value, this_machine
 from embark.results import Record, TaskResult
@@ -18,7 +19,7 @@ from embark.stats.intervals import LEVEL
 from embark.stats.means import score_table
 from embark.tables import Noted, Table
 from embark.tasks import TASKS, Tasks
-from embark.types import Benchmark, EmbarkError, Task
+from embark.types import EmbarkError, Task
 
 BEGIN = "<!-- embark: scores begin -->"
 END = "<!-- embark: scores end -->"
@@ -129,22 +130,22 @@ class CardSection(Noted):
         write_bytes(path, merged.replace("\n", ends).encode())  # our section is redacted, the rest is the user's own
 
 
+@checked
 def card(
     model: str,
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     layout: Literal["hub", "mteb"] = "hub",
     protocol: str | None = None,
     settings: Settings | None = None,
 ) -> CardSection:
-    """The scores of a model for its card, from the results folder: of a benchmark, of tasks, or all that it has.
+    """The scores of a model for its card, from the results folder: of tasks, or all that it has.
 
     A model is named as in its results, or as name@revision where it has several.
     """
     check_name("layout of a card", layout, LAYOUTS)
     settings = settings or load_settings()
-    loaded = load_results(benchmark, tasks, protocol=protocol, published=False, settings=settings)
+    loaded = load_results(tasks, protocol=protocol, include="own", settings=settings)
     results = results_of(model, [result for result in loaded.results if result.made_by == "embark"], settings)
     by_task = {result.task: result for result in results}
     rows = tuple(task for task in loaded.tasks if task.name in by_task)

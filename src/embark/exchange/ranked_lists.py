@@ -18,21 +18,21 @@ from embark import readers
 from embark.catalogue import check_name
 from embark.evaluators.ranks import tie_places
 from embark.evaluators.topk import topk
+from embark.field_types import checked
 from embark.models import Loading
 from embark.models.encoder import Encoder
 from embark.outgoing import write_text
 from embark.paths import place
 from embark.planning import Demand, task_demand
 from embark.redaction import Content, redacted, this_machine
-from embark.results import Results
-from embark.results.task_rows import known_tasks
+from embark.results.selection import select_tasks
 from embark.run.crash_log import CrashLog
 from embark.run.models import Models, choose_models
 from embark.run.stages import StagedWorkbench, Stages
 from embark.run.workbench import Workbench, readable_items
 from embark.settings import Settings, load_settings
 from embark.tables import Columnar
-from embark.tasks import Tasks, choose_tasks
+from embark.tasks import Tasks
 from embark.types import Array, Dataset, EmbarkError, Task
 
 DEPTH = 100
@@ -80,6 +80,7 @@ class Ranking(Columnar):
         return write_text(path, Content("".join(f"{line}\n" for line in self.lines(format))))  # ids are content
 
 
+@checked
 def rank(
     model: Models,
     tasks: Tasks,
@@ -98,7 +99,7 @@ def rank(
     A failure costs its task; when all others are ranked, one error lists what failed.
     """
     settings = settings or load_settings()
-    chosen = choose_tasks(tasks, known=known_tasks(Results(settings.results).all(), settings.home))
+    chosen = select_tasks(tasks, None, settings)
     if others := [task.name for task in chosen if task.evaluator != "retrieval"]:
         raise EmbarkError(f"Only retrieval tasks rank a corpus; {', '.join(others[:3])} do not. Leave them out.")
     bench: Workbench = Unlabeled(settings, show_progress=show_progress)

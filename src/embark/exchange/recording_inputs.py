@@ -17,18 +17,18 @@ import numpy as np
 
 from embark.catalogue import check_name, counted
 from embark.exchange.ranked_lists import StagedUnlabeled, Unlabeled, ranking_of
+from embark.field_types import checked
 from embark.models import Loading
 from embark.models.encoder import Encoder, Reranker
 from embark.models.recorded import as_stored, input_key, input_of
 from embark.outgoing import write_bytes, write_text
 from embark.planning import Demand
 from embark.redaction import Content
-from embark.results import Results
-from embark.results.task_rows import known_tasks
+from embark.results.selection import select_tasks
 from embark.run.models import load_model
 from embark.run.stages import DEPTH, Stages, caption_inputs, prompt_text, prompts, rewrite_inputs
 from embark.settings import Settings, load_settings
-from embark.tasks import Tasks, choose_tasks
+from embark.tasks import Tasks
 from embark.types import MODALITIES, Array, EmbarkError, Item, ModelCard, Task, Text
 
 STAGES = ("caption", "rewrite", "rerank")
@@ -58,8 +58,9 @@ class RecordingInputs:
         return f"{counted(self.count, 'input')} in {self.path}, {self.new:,} of them new. {todo}"
 
 
+@checked
 def export_inputs(
-    folder: Path | str,
+    out: Path | str,
     tasks: Tasks,
     stage: str,
     *,
@@ -71,7 +72,7 @@ def export_inputs(
     loading: Loading | None = None,
     show_progress: bool = True,
 ) -> RecordingInputs:
-    """Write what a stage's model would be asked about tasks into FOLDER/<stage>.jsonl, and the media beside it.
+    """Write what a stage's model would be asked about tasks into OUT/<stage>.jsonl, and the media beside it.
 
     `stage` is caption, rewrite or rerank. For "rerank", `model` ranks first, with the `stages` before it, and the
     `depth` best documents of each query are written. `prompt` is what the generator is asked instead of our own words.
@@ -79,10 +80,10 @@ def export_inputs(
     """
     check_name("stage", stage, STAGES)
     settings = settings or load_settings()
-    rows = choose_tasks(tasks, known=known_tasks(Results(settings.results).all(), settings.home))
+    rows = select_tasks(tasks, None, settings)
     if others := [row.name for row in rows if row.evaluator != "retrieval"]:
         raise EmbarkError(f"Only retrieval tasks have stages; {', '.join(others[:3])} do not. Leave them out.")
-    root = Path(folder)
+    root = Path(out)
     if stage == "rerank":
         if model is None:
             raise EmbarkError("Name the model whose best documents are re-ranked (-m).")

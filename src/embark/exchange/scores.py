@@ -10,19 +10,20 @@ from pathlib import Path
 
 from embark import published
 from embark.boards.mteb_versions import fault_of
-from embark.catalogue import check_name, counted, group_values, listed
+from embark.catalogue import check_name, counted, group_values, listed, match_words
 from embark.exchange.tools import (
     Tool,
     read_results,
     tool_of,
     write_mteb,
 )
+from embark.field_types import checked
 from embark.models import MODELS
 from embark.results import Results, TaskResult
 from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
 from embark.tables import Noted, Row, Score, Table
-from embark.tasks import under_protocol
+from embark.tasks import Tasks, Wanted, choose_tasks, under_protocol
 from embark.types import EmbarkError, Task
 
 logger = logging.getLogger("embark")
@@ -99,25 +100,40 @@ def import_results(
     return Imported(written, read.refused, results.root, notes=notes)
 
 
+@checked
 def export_mteb(
-    folder: Path | str, *, protocol: str | None = None, settings: Settings | None = None
+    out: Path | str,
+    tasks: Tasks = None,
+    *,
+    models: Wanted = None,
+    protocol: str | None = None,
+    settings: Settings | None = None,
 ) -> list[TaskResult]:
-    """Write your results where mteb.ResultCache(folder) looks: results/<org>__<model>/<revision>/<Task>.json in it.
+    """Write your results where mteb.ResultCache(out) looks: results/<org>__<model>/<revision>/<Task>.json in it.
 
-    One protocol at a time, because mteb knows one result per task: the paper's, or another for tasks that have it. A
-    folder that is named "results" is written to itself: mteb finds it from the folder above.
+    They are of all tasks and models, or of the chosen ones; `models` are names or patterns. One protocol at a time,
+    because mteb knows one result per task: the paper's, or another for tasks that have it. A folder that is named
+    "results" is written to itself: mteb finds it from the folder above.
     """
     settings = settings or load_settings()
     results = Results(settings.results)
     own = [result for result in results.all() if result.made_by == "embark"]
     for note in results.notes:
         logger.warning("%s", note)
-    known = list(known_tasks(own, settings.home).values())
-    protocols = {task.name: task.protocol for task in under_protocol(protocol, known)}
-    chosen = [result for result in own if result.protocol == protocols.get(result.task, "paper")]
+    known = known_tasks(own, settings.home)
+    rows = list(known.values()) if tasks is None else choose_tasks(tasks, known=known)
+    protocols = {task.name: task.protocol for task in under_protocol(protocol, rows)}
+    if tasks is None:
+        protocols = {result.task: "paper" for result in own} | protocols
+    wanted = match_words("model with results", {result.model for result in own}, models)
+    chosen = [
+        result
+        for result in own
+        if result.protocol == protocols.get(result.task) and (wanted is None or result.model in wanted)
+    ]
     if not chosen:
         raise EmbarkError(f"There are no results of yours under that protocol in {results.root}. Make some: embark run")
-    target = mteb_cache(folder) / "results"
+    target = mteb_cache(out) / "results"
     if target.resolve() == results.root.resolve():
         raise EmbarkError(f"{target} is the results folder itself: mteb finds the scores there. Name another folder.")
     return write_mteb(chosen, MODELS, target)

@@ -16,6 +16,7 @@ import pyarrow as pa
 from embark import http
 from embark.catalogue import check_name, counted, listed
 from embark.exchange.card_section import results_of
+from embark.field_types import checked
 from embark.outgoing import parquet_bytes
 from embark.paths import Refused, read_file
 from embark.redaction import Private, redacted, this_machine
@@ -70,6 +71,7 @@ class Upload(Noted):
         return f"{files} uploaded to {where}: {self.commit}" if self.commit else f"{files} for {where}."
 
 
+@checked
 def push(
     model: str,
     repo: str,

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from embark.catalogue import check_name, counted, listed
 from embark.engine.report import Report
 from embark.evaluators.similarity import has_token_vectors
+from embark.field_types import checked
 from embark.items import digest, limits
 from embark.items.lazy_media import changing_parquet_batches
 from embark.models import Loading
@@ -32,7 +33,7 @@ from embark.outgoing import json_lines_file, numbers_file, parquet_file
 from embark.planning import Demand, plan
 from embark.redaction import Content
 from embark.results import Results
-from embark.results.task_rows import known_tasks
+from embark.results.selection import select_tasks
 from embark.run import Run
 from embark.run.crash_log import CrashLog
 from embark.run.embedded_task import Embedded
@@ -42,7 +43,6 @@ from embark.run.stored_vectors import Stored
 from embark.run.workbench import Workbench
 from embark.settings import Settings, load_settings
 from embark.tables import Noted, Row, Table
-from embark.tasks import choose_tasks
 from embark.types import Array, EmbarkError, ModelCard, Side, Task
 
 FORMATS = (".parquet", ".npy")
@@ -69,10 +69,11 @@ class VectorFile(Noted):
         return Table(("side", "vectors", "dimension"), tuple(rows))
 
 
+@checked
 def export_vectors(
     model: str | Encoder,
     task: str | Task,
-    file: Path | str,
+    out: Path | str,
     *,
     protocol: str | None = None,
     embed: bool = False,
@@ -85,7 +86,7 @@ def export_vectors(
     Items that no score depends on are not embedded, and so not written. With `embed`, what is not stored is embedded
     first; else it is an error.
     """
-    path = Path(file)
+    path = Path(out)
     check_name("format of vectors", path.suffix, FORMATS)
     settings = settings or load_settings()
     row = _task(task, protocol, settings)
@@ -228,7 +229,7 @@ class _Imported(Workbench):
 
 def _task(task: str | Task, protocol: str | None, settings: Settings) -> Task:
     """One task by name, also an own one that results know."""
-    rows = choose_tasks([task], protocol, known_tasks(Results(settings.results).all(), settings.home))
+    rows = select_tasks([task], protocol, settings)
     if len(rows) > 1:
         raise EmbarkError(f"Vectors in a file are of one task, and '{task}' names {len(rows)}.")
     return rows[0]

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from embark import plugins, public
 from embark.catalogue import Catalogue, UnknownName, check_name, match_words
+from embark.field_types import checked
 from embark.models.cards import CARDS, NO_CARD
 from embark.models.compilation import Compilation, noted_modules
 from embark.models.encoder import Encoder, Generator, Reranker, cuda_pixels
@@ -64,31 +65,25 @@ UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9}  # of numbers of parameters
 KINDS = {"embedder": "an embedding model", "reranker": "a re-ranker", "generator": "a generator"}
 
 
+@checked
 def get_model(
     name: str | ModelCard,
     revision: str | None = None,
     *,
-    device: str = "auto",
-    dtype: str | None = None,
-    compile: bool | Literal["auto"] = False,
-    trust: str | None = None,
+    loading: Loading | None = None,
     settings: Settings | None = None,
-    pixels: str = "auto",
-    weights: bool = True,
-    stored_dtype: str | None = None,
 ) -> Encoder:
     """The encoder of that name, ready to embed. A name is a card's, a checkpoint folder's, or LOADER:SOURCE.
 
     Instead of a name, a card of your own states what a checkpoint does not: prompts, pooling, other loader options.
 
-    The keywords are those of `Loading`: where it runs, in which precision, and the revision whose code you trust.
-    `pixels="auto"` is Pillow's here, where no store is asked which of them it holds. Without `weights`, it prepares
-    items, and embeds none.
+    `loading` says where it runs, in which precision, and whose code is trusted. Its `pixels="auto"` are Pillow's here,
+    where no store is asked which of them it holds.
     """
-    loading = Loading(device, dtype, compile, trust, settings, pixels, weights, stored_dtype)
-    return cast(Encoder, _load("embedder", name, revision, loading))
+    return cast(Encoder, _load("embedder", name, revision, _loading(loading, settings)))
 
 
+@checked
 def get_models(
     names: Words = None,
     *,
@@ -143,14 +138,34 @@ def filter_cards(
     ]
 
 
-def get_reranker(name: str | ModelCard, revision: str | None = None, **loading: Any) -> Reranker:
-    """The re-ranker of that name; keywords as for `get_model`."""
-    return cast(Reranker, _load("reranker", name, revision, Loading(**loading)))
+@checked
+def get_reranker(
+    name: str | ModelCard,
+    revision: str | None = None,
+    *,
+    loading: Loading | None = None,
+    settings: Settings | None = None,
+) -> Reranker:
+    """The re-ranker of that name; arguments as for `get_model`."""
+    return cast(Reranker, _load("reranker", name, revision, _loading(loading, settings)))
 
 
-def get_generator(name: str | ModelCard, revision: str | None = None, **loading: Any) -> Generator:
-    """The captioner or rewriter of that name; keywords as for `get_model`."""
-    return cast(Generator, _load("generator", name, revision, Loading(**loading)))
+@checked
+def get_generator(
+    name: str | ModelCard,
+    revision: str | None = None,
+    *,
+    loading: Loading | None = None,
+    settings: Settings | None = None,
+) -> Generator:
+    """The captioner or rewriter of that name; arguments as for `get_model`."""
+    return cast(Generator, _load("generator", name, revision, _loading(loading, settings)))
+
+
+def _loading(loading: Loading | None, settings: Settings | None) -> Loading:
+    """How a model is loaded, with the settings that were given beside it."""
+    loading = loading or Loading()
+    return loading if settings is None else replace(loading, settings=settings)
 
 
 def parameter_count(text: str) -> float:

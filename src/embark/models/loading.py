@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import metadata
@@ -15,6 +16,7 @@ from embark.seams import Loader
 from embark.settings import Settings
 from embark.types import EmbarkError, Modality, ModelCard
 
+DEVICES = ("cpu", "cuda", "mps", "xpu")  # each also with its number: cuda:1
 DTYPES = ("float32", "bfloat16", "float16")
 PIXELS = ("auto", "pillow", "cuda")
 STORED_DTYPES = ("float32", "float16")
@@ -48,6 +50,11 @@ class Loading:
     stored_dtype: str | None = None
 
     def __post_init__(self) -> None:
+        if self.device not in ("auto", "split") and not all(map(_is_device, re.split("[,+]", str(self.device)))):
+            raise EmbarkError(
+                f"There is no device '{self.device}'. Write auto, {', '.join(DEVICES)}, one of several (cuda:1), or "
+                "several (cuda:0,cuda:1)."
+            )
         if self.compile not in (True, False, "auto"):
             raise EmbarkError(f"Compile or not: True, False or 'auto', not {self.compile!r}.")
         if self.pixels not in PIXELS:
@@ -57,6 +64,12 @@ class Loading:
         if self.stored_dtype not in (None, *STORED_DTYPES):
             known = " and ".join(STORED_DTYPES)
             raise EmbarkError(f"Vectors cannot be stored as '{self.stored_dtype}'; known precisions: {known}.")
+
+
+def _is_device(name: str) -> bool:
+    """Whether a word can name a device: its kind, perhaps with a number."""
+    kind, colon, number = name.strip().partition(":")
+    return kind in DEVICES and (number.isdecimal() if colon else True)
 
 
 Load: TypeAlias = Callable[[ModelCard, Loading], Any]

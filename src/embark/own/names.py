@@ -10,11 +10,11 @@ from typing import Unpack
 from embark.catalogue import Catalogue
 from embark.own.tasks_file import load_tasks, read_tasks
 from embark.settings import FOLDER_FILE, folder_names, in_folder
-from embark.tasks import TASKS, TaskFilters, Tasks, Wanted, choose_tasks, filter_tasks
+from embark.tasks import TASKS, Choice, TaskFilters, Tasks, filter_tasks
 from embark.types import Task
 
 
-def get_tasks(tasks: Wanted = None, **filters: Unpack[TaskFilters]) -> list[Task]:
+def get_tasks(tasks: Tasks = None, **filters: Unpack[TaskFilters]) -> list[Task]:
     """Tasks by name and property, also those that embark.toml of the working folder names.
 
     `filters` are evaluators, families, categories, capabilities, languages, modalities, licenses and max_items; each
@@ -39,19 +39,9 @@ def tasks_here(more: Iterable[Task] = ()) -> Catalogue[Task]:
     return TASKS.with_rows([*own, *(task for task in more if task.name not in names)])
 
 
-def tasks_to_run(tasks: Tasks = None, protocol: str | None = None) -> list[Task]:
-    """Rows as `choose_tasks` has them; None is all tasks of embark.toml, else the pocket benchmark."""
-    own = folder_tasks()
-    return choose_tasks(own or None if tasks is None else tasks, protocol, TASKS.with_rows(own))
-
-
-def tasks_among(names: Sequence[str] | None, own: Sequence[Task]) -> list[Task]:
-    """The rows that names and patterns choose: each among `own` tasks where it fits any, else among all others.
-
-    All own ones where no name fits any of them.
-    """
-    chosen: list[Task] = []
-    for name in names or ():
-        fitting = [task for task in own if fnmatchcase(task.name, name)]
-        chosen += fitting or choose_tasks(name, known=tasks_here())
-    return chosen if any(task in own for task in chosen) else [*chosen, *own]
+def tasks_among(names: Sequence[str], own: Sequence[Task]) -> list[Choice]:
+    """Names and patterns with those that fit `own` tasks replaced by these; all own ones where no name fits any."""
+    chosen: list[Choice] = []
+    for name in names:
+        chosen += [task for task in own if fnmatchcase(task.name, name)] or [name]
+    return chosen if any(isinstance(choice, Task) for choice in chosen) else [*chosen, *own]

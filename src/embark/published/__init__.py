@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from embark import public
 from embark.catalogue import check_name, group_values
 from embark.results import NO_INTERVAL, Record, TaskResult
-from embark.tasks import TASKS, get_benchmark
+from embark.tasks import Tasks, choose_tasks
 from embark.types import Task
 
 if TYPE_CHECKING:  # public names that later rooms have: loaded at first use
@@ -179,13 +179,18 @@ def footnotes(score: Published) -> tuple[str, ...]:
     return tuple(erratum.footnote for erratum in errata_of(score))
 
 
-def results(tasks: str | Iterable[Task], protocol: str = "paper") -> list[TaskResult]:
-    """Published scores on tasks, or on those of a benchmark, as results: one per model and task.
+def results(tasks: Tasks, protocol: str = "paper") -> list[TaskResult]:
+    """Published scores on tasks as results: one per model and task.
 
     A result is the mean over splits and subsets. It has no interval, no outcomes and no fingerprint; its errata are its
     warnings.
     """
-    rows = {task.name: task for task in (TASKS.match(get_benchmark(tasks).tasks) if isinstance(tasks, str) else tasks)}
+    return results_of_rows(choose_tasks(tasks), protocol)
+
+
+def results_of_rows(tasks: Iterable[Task], protocol: str = "paper") -> list[TaskResult]:
+    """Published scores on these rows, as `results` returns them."""
+    rows = {task.name: task for task in tasks}
     families = dict.fromkeys(task.family for task in rows.values() if task.family in FAMILIES)
     languages = {name: (tuple(task.subsets.items()), task.languages) for name, task in rows.items()}
     return [

@@ -12,11 +12,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from embark.boards.cards import card_of
-from embark.boards.comparable_results import ResultSet, load_results
+from embark.boards.comparable_results import Include, ResultSet, load_results
 from embark.boards.leaderboards import Leaderboard, no_results, rank_models
 from embark.boards.matrix import DEFAULT_RULE
 from embark.catalogue import Catalogue, UnknownName, counted, listed
 from embark.documents import DOCUMENT_PARTS, FIGURES, TABLES, Document, NamedTable, Paragraph, Section
+from embark.field_types import checked
 from embark.models import known_models
 from embark.outgoing import write_text
 from embark.redaction import Content, redacted_value, this_machine
@@ -35,8 +36,8 @@ from embark.reports.scores import category_scores, costs_of_models, leaderboards
 from embark.results import TaskResult
 from embark.settings import Settings, load_settings
 from embark.tables import Noted, Table, applicable
-from embark.tasks import Tasks, Wanted, get_benchmark
-from embark.types import Benchmark, EmbarkError, Task
+from embark.tasks import Tasks, Wanted, chosen_benchmark
+from embark.types import EmbarkError, Task
 
 NAMED = 3  # models that the title names
 NO_FIGURES = "figures are left out: they need matplotlib (pip install 'embark-bench[plots]')"
@@ -85,29 +86,29 @@ class Report(Noted):
         return (*(root / name for name in reversed(texts)), *written)
 
 
+@checked
 def report(
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     models: Wanted = None,
     protocol: str | None = None,
-    published: bool = True,
+    include: Include = "all",
     settings: Settings | None = None,
 ) -> Report:
-    """A paper-like report on models over a benchmark or tasks, from the results on disk; `.write(folder)` writes it.
+    """A paper-like report on models over tasks, from the results on disk; `.write(folder)` writes it.
 
     `models` are names, name@revision or patterns: of models with results of yours, or with published scores (default:
     all of yours, or all published ones if there are none of yours). A model or task without a score is named with the
     command that makes it; nothing is run. Published scores under the same protocols stand beside yours, unless
-    `published` is false. Without a benchmark and tasks: all tasks that you have results on.
+    `include` is "own". Without tasks: all tasks that you have results on.
     """
-    published = published and not (benchmark is None and tasks is None)
+    if tasks is None and include == "all":
+        include = "own"
     settings = settings or load_settings()
-    if benchmark is not None:
-        benchmark = get_benchmark(benchmark)
-    loaded = load_results(benchmark, tasks, protocol=protocol, published=published, settings=settings)
+    benchmark = None if tasks is None else chosen_benchmark(tasks)
+    loaded = load_results(tasks, protocol=protocol, include=include, settings=settings)
     if not loaded.results:
-        raise no_results(benchmark, tasks, protocol, settings, loaded.notes)
+        raise no_results(tasks, protocol, settings, loaded.notes)
     chosen, absent = _choose(loaded, models)
     name = benchmark.name if benchmark else "chosen tasks"
     if not chosen:
@@ -115,7 +116,7 @@ def report(
         raise EmbarkError(f"{listed(absent)} has no scores on {name} in {settings.results}. Make them: {command}")
     board = rank_models(loaded.tasks, chosen, benchmark.rule if benchmark else DEFAULT_RULE)
     if not board.entries:  # scores that are not numbers
-        raise no_results(benchmark, tasks, protocol, settings, loaded.notes)
+        raise no_results(tasks, protocol, settings, loaded.notes)
     return _composed(Reported(name, benchmark is not None, loaded, board, absent))
 
 

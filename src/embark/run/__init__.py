@@ -10,8 +10,9 @@ import time
 from collections.abc import Sequence
 
 from embark.engine.ray.cluster import Cluster, disconnect
+from embark.field_types import checked
 from embark.models import Loading
-from embark.own.names import tasks_to_run
+from embark.results.selection import select_tasks
 from embark.run.cluster import cluster_of
 from embark.run.evaluation import Evaluation
 from embark.run.models import Models, name_models
@@ -25,6 +26,7 @@ from embark.tasks import Tasks
 __all__ = ["NothingScored", "Run", "Skipped", "evaluate", "skipped_notes"]
 
 
+@checked
 def evaluate(
     model: Models | None = None,
     tasks: Tasks = None,
@@ -60,7 +62,7 @@ def evaluate(
     `Run.skipped` lists them. Where that leaves no result at all, it is raised.
     """
     start = time.perf_counter()
-    chosen = tasks_to_run(tasks, protocol)
+    chosen = select_tasks(tasks, protocol, settings)
     if limit is not None:
         chosen = [task.limited(limit) for task in chosen]
     bench = Workbench(settings or load_settings(), batch_size, show_progress)

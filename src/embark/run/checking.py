@@ -15,10 +15,11 @@ from typing import Any, Literal
 from embark import readers
 from embark.catalogue import listed
 from embark.engine.progress import progress
+from embark.field_types import checked
 from embark.hub import Hub
-from embark.own.names import tasks_to_run
 from embark.readers.layout import card_head, is_table
 from embark.readers.remote import TableHead, table_head
+from embark.results.selection import select_tasks
 from embark.run.crash_log import CrashLog
 from embark.run.fetching import from_hub
 from embark.settings import Settings, load_settings
@@ -69,6 +70,7 @@ class CheckReport(Noted):
         return by_column([vars(finding) for finding in self.findings])
 
 
+@checked
 def check(tasks: Tasks, *, settings: Settings | None = None, show_progress: bool = True) -> CheckReport:
     """Hold the rows of tasks against the hub's listings, the footers of their files and their first rows.
 
@@ -79,7 +81,7 @@ def check(tasks: Tasks, *, settings: Settings | None = None, show_progress: bool
         raise EmbarkError("A check needs the hub, but embark is offline: unset EMBARK_OFFLINE and HF_HUB_OFFLINE.")
     hub = Hub(settings)
     log = CrashLog(settings)
-    chosen = [task for task in tasks_to_run(tasks) if from_hub(task)]
+    chosen = [task for task in select_tasks(tasks, None, settings) if from_hub(task)]
 
     def examine(task: Task) -> list[Finding]:
         try:

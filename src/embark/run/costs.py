@@ -9,14 +9,15 @@ from typing import Any
 from embark.catalogue import counted, group_values, listed
 from embark.engine import rates
 from embark.engine.rates import FASTEST, GPUS, SLOWEST, TYPICAL, Assumption, Gpu
+from embark.field_types import checked
 from embark.models import LOADERS, parameter_count, short_count
-from embark.own.names import tasks_to_run
 from embark.planning import Workload, workload
+from embark.results.selection import select_tasks
 from embark.run.models import Models, model_card, model_name, name_models
 from embark.settings import Settings
 from embark.tables import Exact, Interval, Row, Table, Tabular, applicable, by_column
-from embark.tasks import Tasks, get_benchmark, known_benchmarks
-from embark.types import Benchmark, EmbarkError, Task
+from embark.tasks import Tasks, by_benchmark
+from embark.types import EmbarkError
 
 FAMILIES = ("MIEB(Multilingual)", "UniBench", "MMEB-V3", "ARK")
 SIZES = ("100M", "1B", "8B")
@@ -82,6 +83,7 @@ class CostReport(Tabular):
         return by_column(self.rows())
 
 
+@checked
 def cost(
     tasks: Tasks = None,
     *,
@@ -103,7 +105,10 @@ def cost(
     if not numbers or min(numbers) < 1:
         raise EmbarkError(f"A run takes at least 1 GPU, not {min(numbers, default=0)}.")
     sizes = _sizes(model, parameters, settings)
-    loads = {name: workload(rows) for name, rows in _groups(tasks, protocol).items()}
+    loads = {
+        name: workload(select_tasks(choice, protocol, settings))
+        for name, choice in by_benchmark(FAMILIES if tasks is None else tasks).items()
+    }
     estimates = [
         _estimate(benchmark, load, name, size, kind, number)
         for benchmark, load in loads.items()
@@ -132,16 +137,6 @@ def _estimate(benchmark: str, load: Workload, model: str, parameters: float, gpu
         task_by_task=together * hours(load.by_task),
         wall_hours=hours(load.once) / copies if copies else None,
     )  # fmt: skip
-
-
-def _groups(tasks: Tasks, protocol: str | None) -> dict[str, list[Task]]:
-    """Tasks by benchmark; those that are not named by benchmarks together."""
-    tasks = FAMILIES if tasks is None else tasks
-    wanted: list[Any] = [tasks] if isinstance(tasks, (str, Task, Benchmark)) else list(tasks)
-    known = known_benchmarks()
-    if wanted and all(isinstance(choice, Benchmark) or choice in known for choice in wanted):
-        return {get_benchmark(choice).name: tasks_to_run(choice, protocol) for choice in wanted}
-    return {"the chosen tasks": tasks_to_run(wanted, protocol)}
 
 
 def _sizes(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from embark.engine.doctor import Finding, examine
+from embark.field_types import checked
 from embark.models import Loading, find_card
 from embark.models.checkpoints import fetch_checkpoint
 from embark.models.encoder import Encoder
@@ -51,24 +52,21 @@ class Examination(Noted):
         return [vars(finding) for finding in self.findings]
 
 
+@checked
 def doctor(
     model: str | Encoder | Any | None = None,
     *,
-    device: str = "auto",
-    dtype: str | None = None,
-    compile: bool | Literal["auto"] = False,
-    trust: str | None = None,
-    settings: Settings | None = None,
-    pixels: str = "auto",
+    loading: Loading | None = None,
     against: str | ModelCard | None = None,
+    settings: Settings | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Examination:
     """Examine a model on a few sample items: shape, finite and varied vectors, determinism, batches, order, roles…
 
     A model is a name (of embark.toml or of results, too), a checkpoint folder, LOADER:SOURCE, or a live one: an encoder
     (`embark.encoder`, or any object with a card and `embed`), a SentenceTransformer, an mteb encoder. Without one, this
-    machine is examined: what is installed for which models, the device, room on the disk, the store. The keywords up to
-    `pixels` are those of `get_model`; `say` is called with the name of the next check.
+    machine is examined: what is installed for which models, the device, room on the disk, the store. `loading` says how
+    a model that is given by name is loaded; `say` is called with the name of the next check.
 
     Vectors are compared with those that the checkpoint's files state. `against` names another checkpoint, by its folder
     or as a model is named: that which an ONNX file was exported from, or which a live model is made of.
@@ -77,14 +75,13 @@ def doctor(
         from embark.run.environment import environment
 
         return Examination("This machine", environment(settings or load_settings()))
-    loading = Loading(device, dtype, compile, trust, pixels=pixels)
     compared = None if against is None else find_card(against) if isinstance(against, str) else against
     encoder = load_model(model, loading, settings)
     if isinstance(encoder, StoredOnly):
         raise EmbarkError(f"{encoder.card.name} is made of functions: examine it in Python, embark.doctor(encoder).")
     name = model if isinstance(model, str) else encoder.card.name
     compared = compared or _own_checkpoint(model, encoder, settings)
-    loading = replace(loading, compile=False, pixels="pillow", settings=settings or load_settings())
+    loading = replace(loading or Loading(), compile=False, pixels="pillow", settings=settings or load_settings())
 
     def stated() -> StatedVectors:
         return _stated(compared, encoder, loading, here=against is None)

@@ -9,9 +9,10 @@ from typing import Any
 from embark import readers
 from embark.catalogue import counted, listed
 from embark.engine.progress import progress
+from embark.field_types import checked
 from embark.hub import Hub
 from embark.hub.listing import is_local
-from embark.own.names import tasks_to_run
+from embark.results.selection import select_tasks
 from embark.run.crash_log import CrashLog
 from embark.settings import Settings, load_settings
 from embark.tables import Noted, Row, Table, applicable, by_column
@@ -76,6 +77,7 @@ class FetchReport(Noted):
         return by_column(self.rows())
 
 
+@checked
 def fetch(
     tasks: Tasks, *, dry_run: bool = False, settings: Settings | None = None, show_progress: bool = True
 ) -> FetchReport:
@@ -86,7 +88,7 @@ def fetch(
     settings = settings or load_settings()
     hub = Hub(settings, lambda title, total: progress(title, total, show_progress, "bytes"))
     only_look = dry_run or hub.offline
-    chosen = [task for task in tasks_to_run(tasks) if from_hub(task)]
+    chosen = [task for task in select_tasks(tasks, None, settings) if from_hub(task)]
     problems: dict[str, list[str]] = {}
     log = CrashLog(settings)
     for task in chosen:

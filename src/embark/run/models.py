@@ -76,7 +76,7 @@ def load_model(model: Model, loading: Loading | None = None, settings: Settings 
     loading = replace(loading or Loading(), settings=settings)
     if card is not None:
         return _load_again(card, loading)
-    encoder = get_model(model, **vars(loading))
+    encoder = get_model(model, loading=loading)
     return _stored_pixels(encoder, settings or load_settings()) if loading.pixels == "auto" else encoder
 
 
@@ -178,7 +178,7 @@ def _load_again(card: ModelCard, loading: Loading) -> Encoder:
         source = f"{card.loader}:{card.source}" if ":" in plain else card.source
     revision = card.revision if plain in MODELS else None
     try:
-        encoder = get_model(source, revision, **vars(loading))
+        encoder = get_model(source, revision, loading=loading)
     except EmbarkError as error:
         _cannot_load(card, str(error))
     if vector_space(encoder.card) != vector_space(card):

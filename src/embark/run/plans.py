@@ -17,11 +17,12 @@ from embark.engine.batching.batches import by_kind
 from embark.engine.calibration import SECONDS, calibrate
 from embark.engine.price import bills, total
 from embark.engine.progress import progress, span
+from embark.field_types import checked
 from embark.hub.listing import is_local
 from embark.models import Loading
 from embark.models.encoder import Bill, Encoder
-from embark.own.names import tasks_to_run
 from embark.planning import Count, Demand, Outline, Plan, outline
+from embark.results.selection import select_tasks
 from embark.run import Skipped, skipped_notes
 from embark.run.crash_log import CrashLog
 from embark.run.models import Models, load_model, model_name, name_models
@@ -170,6 +171,7 @@ class PlanReport(Tabular):
         return by_column(self.rows())
 
 
+@checked
 def plan(
     model: Models | None = None,
     tasks: Tasks = None,
@@ -189,7 +191,7 @@ def plan(
     item go through the whole pipeline; a run within a day says how it compares. A model behind an API is not asked, its
     price is estimated. `limit` plans a sample of each task, as `evaluate` does.
     """
-    chosen = tasks_to_run(tasks, protocol)
+    chosen = select_tasks(tasks, protocol, settings)
     if limit is not None:
         chosen = [task.limited(limit) for task in chosen]
     evaluators.check_tasks(chosen)

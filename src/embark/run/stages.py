@@ -106,7 +106,7 @@ class StagedWorkbench(Workbench):
         self.depth = stages.depth
         self.own_prompts = stages.own_prompts()
         self.prompts = prompts() | self.own_prompts
-        options = {**vars(loading), "settings": bench.settings}
+        options: Any = {"loading": loading, "settings": bench.settings}
         self.generators: dict[str, Generator] = {
             stage: get_generator(model, **options) if isinstance(model, str) else as_generator(model)
             for stage, model in (("rewrite", stages.rewrite), ("caption", stages.caption))

@@ -19,7 +19,7 @@ class Study(Declared):
     """An analysis by name: the command `embark analyze NAME`, and `embark.analyze.run(NAME)` in Python.
 
     `run` is a typed, public function that returns an `embark.types.Analysis`, or its "module:function", imported at
-    use. It takes the `ARGUMENTS` of what the study needs (`model`, `benchmark` and `tasks` by position), then its
+    use. It takes the `ARGUMENTS` of what the study needs (`model` and `tasks` by position), then its
     options.
     """
 
@@ -32,15 +32,16 @@ class Study(Declared):
 
     NAMES: ClassVar[tuple[str, str]] = ("[a-z][a-z0-9-]*", "small letters, digits and hyphens")
     ARGUMENTS: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "scores": ("benchmark", "tasks", "own", "settings"),
-        "outcomes": ("benchmark", "tasks", "settings"),
+        "scores": ("tasks", "include", "settings"),
+        "outcomes": ("tasks", "settings"),
         "vectors": ("model", "tasks", "protocol", "embed", "loading", "settings"),
         "generators": ("model", "tasks", "loading", "settings"),
     }
     KINDS: ClassVar[tuple[Any, ...]] = (str, int, float, bool, Path, list[str], list[int], list[float])
     COMMAND: ClassVar[tuple[str, ...]] = (  # what else every command of a study takes
-        "folder", "tasks_file", "allow_outside", "dtype", "trust", "home", "store", "results",
-        "style", "format", "select", "plot", "save", "help", "model", "task",
+        "benchmark", "task", "folder", "tasks_file", "allow_outside", "model", "device", "dtype", "stored_dtype",
+        "pixels", "compile", "trust", "home", "store", "results", "offline", "places",
+        "style", "format", "select", "plot", "save", "help",
     )  # fmt: skip
 
     def faults(self) -> Iterator[str]:

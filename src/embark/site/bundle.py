@@ -7,13 +7,15 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from embark import __version__
 from embark.boards.cards import card_of
-from embark.boards.comparable_results import own_results
+from embark.boards.comparable_results import Include, own_results
 from embark.boards.leaderboards import Leaderboard, leaderboard
 from embark.catalogue import counted, group_values
+from embark.field_types import checked
 from embark.models.card_facts import public_card
 from embark.outgoing import write_bytes
 from embark.redaction import this_machine
@@ -32,7 +34,7 @@ from embark.site.task_data import task_data
 from embark.stats.means import names
 from embark.studies.pareto import embedding_times
 from embark.tables import ENOUGH
-from embark.tasks import BENCHMARKS, TASKS, get_benchmark
+from embark.tasks import BENCHMARKS, TASKS, Tasks, Wanted, by_benchmark
 from embark.types import EmbarkError, ModelCard, Task
 
 STATIC = Path(__file__).parent / "static"
@@ -60,40 +62,48 @@ class Site:
         return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
 
 
+@checked
 def export(
-    folder: Path | str | None = None,
-    benchmarks: str | Sequence[str] | None = None,
+    out: Path | str | None = None,
+    tasks: Tasks = None,
     *,
-    published: bool = True,
+    models: Wanted = None,
+    include: Include = "all",
     with_media: bool = False,
     live: bool = False,
     settings: Settings | None = None,
 ) -> Site:
     """Write the page: leaderboards, plots, comparisons, tasks, models and runs, to open from disk or to put on a host.
 
-    By default into the folder `page` of the results, with the boards of all benchmarks that have scores; `benchmarks`
-    names fewer. Items are shown of your own data, and of the hub's that are recorded as free; `with_media` takes all of
-    the hub's. A `live` page asks for the states of runs, again and again: for one that is served.
+    By default into the folder `page` of the results, with the boards of all benchmarks that have scores. With `tasks`,
+    those benchmarks have boards, or, where other tasks are chosen, one board has all of them. `models` are names or
+    patterns of those that boards and runs show (default: all). Items are shown of your own data, and of the hub's that
+    are recorded as free; `with_media` takes all of the hub's. A `live` page asks for the states of runs, again and
+    again: for one that is served.
     """
     settings = settings or load_settings()
-    folder = Path(folder) if folder is not None else settings.results / "page"
-    wanted = [benchmarks] if isinstance(benchmarks, str) else benchmarks
+    folder = Path(out) if out is not None else settings.results / "page"
     private = this_machine(settings)
     stored = Results(settings.results)
-    own = [result for result in stored.all() if result.made_by == "embark"]
+    patterns = ["*"] if models is None else [models] if isinstance(models, str) else list(models)
+    own = [
+        result
+        for result in stored.all()
+        if result.made_by == "embark" and any(fnmatchcase(result.model, pattern) for pattern in patterns)
+    ]
     with GalleryFiles(folder, with_media, settings, len({result.task for result in own})) as galleries:
-        boards = dict(_boards(wanted, own, published, settings))
+        boards = dict(_boards(tasks, models, own, include, settings))
         if not boards:
             raise EmbarkError(f"There are no scores to show in {settings.results}. Make some: embark run")
         _prepare(folder)
-        tasks = _tasks(boards.values())
-        current = _current(boards.values(), tasks, own)
+        rows = _tasks(boards.values())
+        current = _current(boards.values(), rows, own)
         for name, results in group_values((result.task, result) for result in current).items():
-            galleries.add(tasks[name], results)
-        parts = _write_boards(folder, boards, tasks, own, settings)
-        write_script(folder, "compare", comparisons_data(_by_model(current), list(tasks.values())), private)
+            galleries.add(rows[name], results)
+        parts = _write_boards(folder, boards, rows, own, settings)
+        write_script(folder, "compare", comparisons_data(_by_model(current), list(rows.values())), private)
         parts["items"] = galleries.files()
-    write_script(folder, "index", _index(boards, tasks) | parts | {"live": live}, private)
+    write_script(folder, "index", _index(boards, rows) | parts | {"live": live}, private)
     damaged = dict.fromkeys(note for board in boards.values() for note in board.damaged)
     return Site(folder, tuple(boards), (*stored.notes, *damaged, *galleries.notes))
 
@@ -126,28 +136,27 @@ def _write_boards(
 
 
 def _boards(
-    wanted: Sequence[str] | None, own: Sequence[TaskResult], published: bool, settings: Settings
+    tasks: Tasks, models: Wanted, own: Sequence[TaskResult], include: Include, settings: Settings
 ) -> Iterable[tuple[str, Leaderboard]]:
-    """The leaderboards that have scores; all of one's own tasks are a board, too, unless they are a whole benchmark's,
-    or enough of its tasks to be ranked there.
+    """The leaderboards of chosen tasks, or all that have scores; then all of one's own tasks are a board, too, unless
+    they are a whole benchmark's, or enough of its tasks to be ranked there.
     """
+    if tasks is not None:
+        for name, choice in by_benchmark(tasks).items():
+            yield name, leaderboard(choice, include=include, models=models, settings=settings)
+        return
     scored = {result.task for result in own}
-    for name in wanted or BENCHMARKS:
-        benchmark = get_benchmark(name)
-        if wanted is None and not published and not scored.intersection(benchmark.tasks):
-            continue
-        try:
-            yield benchmark.name, leaderboard(benchmark, published=published, settings=settings)
-        except EmbarkError:
-            if wanted is not None:
-                raise
+    for name, benchmark in BENCHMARKS.items():
+        if include != "own" or scored.intersection(benchmark.tasks):
+            with suppress(EmbarkError):
+                yield name, leaderboard(benchmark, include=include, models=models, settings=settings)
     covered = any(
         scored <= {*benchmark.tasks} and len(scored) >= ENOUGH * len(benchmark.tasks)
         for benchmark in BENCHMARKS.values()
     )
-    if wanted is None and scored and not covered:
+    if scored and not covered and include != "published":
         with suppress(EmbarkError):  # all of them are outdated
-            yield OWN, leaderboard(published=False, settings=settings)
+            yield OWN, leaderboard(include="own", models=models, settings=settings)
 
 
 def _prepare(folder: Path) -> None:

@@ -20,6 +20,8 @@ from threading import BoundedSemaphore, Lock, Thread
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
+from embark.boards.comparable_results import Include
+from embark.field_types import checked
 from embark.paths import Outside, inside
 from embark.redaction import this_machine
 from embark.reports.kept import FOLDER
@@ -28,6 +30,7 @@ from embark.settings import Settings, load_settings
 from embark.site.bundle import export
 from embark.site.run_data import run_data
 from embark.site.scripts import script
+from embark.tasks import Tasks, Wanted
 from embark.types import EmbarkError
 
 PORT = 8017
@@ -132,9 +135,12 @@ class PageServer(ThreadingHTTPServer):
             self._folder.cleanup()
 
 
+@checked
 def serve(
-    benchmarks: str | list[str] | None = None,
+    tasks: Tasks = None,
     *,
+    models: Wanted = None,
+    include: Include = "all",
     host: str = "127.0.0.1",
     port: int = PORT,
     token: str | None = None,
@@ -150,7 +156,9 @@ def serve(
         token = token or secrets.token_urlsafe(18)
 
     def write(folder: Path) -> object:
-        return export(folder, benchmarks, with_media=with_media, live=True, settings=settings)
+        return export(
+            folder, tasks, models=models, include=include, with_media=with_media, live=True, settings=settings
+        )
 
     try:
         return PageServer(host, port, token, settings, write)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from embark.catalogue import Catalogue, counted, group_values, listed
+from embark.field_types import checked
 from embark.models.encoder import Encoder
 from embark.results import Results, TaskResult
 from embark.results.of_model import results_of_model
@@ -36,8 +37,8 @@ from embark.tables import (
     signed_points,
 )
 from embark.tables.drawing import Drawn
-from embark.tasks import Tasks, choose_tasks, get_benchmark
-from embark.types import Array, Benchmark, EmbarkError, Task
+from embark.tasks import Tasks, by_benchmark, choose_tasks
+from embark.types import Array, EmbarkError, Task
 
 TOO_FEW = "A mean has no interval if one of its tasks has too few pairs."
 FEW = 3  # tasks and reasons that the note on refused ones names
@@ -172,10 +173,10 @@ class Comparison(Drawn):
         }
 
 
+@checked
 def compare(
     a: str | Encoder,
     b: str | Encoder,
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     settings: Settings | None = None,
@@ -183,7 +184,7 @@ def compare(
     """Model a against model b, item by item, on every task that the results folder has of them; deterministic.
 
     A model is what `evaluate` takes: a name, name@revision where it has several, a checkpoint folder, LOADER:SOURCE, or
-    an encoder. `benchmark` or `tasks` (names, patterns, rows; your own tasks, too) choose among the tasks.
+    an encoder. `tasks` (names, patterns, benchmarks, rows; your own tasks, too) choose among the tasks.
     """
     settings = settings or load_settings()
     folder = settings.results
@@ -191,21 +192,17 @@ def compare(
     results = list(stored.all())
     if not results:
         raise EmbarkError(f"There are no results in {folder}. Make some: embark run")
-    if benchmark is not None and tasks is not None:
-        raise EmbarkError("Give a benchmark or tasks, not both.")
     known = known_tasks(results, settings.home)
-    if benchmark is not None:
-        benchmark = get_benchmark(benchmark)
-    chosen = benchmark if tasks is None else tasks
-    rows = list(known.values()) if chosen is None else choose_tasks(chosen, known=known)
+    rows = list(known.values()) if tasks is None else choose_tasks(tasks, known=known)
     of_a, of_b = (results_of_model(stored, results, model) for model in (a, b))
     a, b = (model if isinstance(model, str) else model.card.name for model in (a, b))
     comparison = compare_results(of_a, of_b, rows)
-    tasks_of_none = {} if chosen else dict.fromkeys(result.task for result in without_task([*of_a, *of_b], known))
+    unknown = without_task([*of_a, *of_b], known) if tasks is None else []
+    tasks_of_none = dict.fromkeys(result.task for result in unknown)
     absent = [f"left out, because {NO_TASK}: {listed(list(tasks_of_none))}"] * bool(tasks_of_none)
     comparison = replace(comparison, a=a, b=b, notes=(*stored.notes, *absent, *comparison.notes))
     if not comparison.pairs and not comparison.refused:
-        where = benchmark.name if benchmark else "a known task" if tasks is None else "the chosen tasks"
+        where = "a known task" if tasks is None else ", ".join(by_benchmark(tasks))
         raise EmbarkError(". ".join((f"Neither {a} nor {b} has a score on {where} in {folder}", *absent)) + ".")
     if not comparison.pairs:
         why = listed([f"{task}: {reason}" for task, reason in comparison.refused.items()])

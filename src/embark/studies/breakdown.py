@@ -18,14 +18,13 @@ from embark.studies.outcomes import columns_of, load_outcomes
 from embark.studies.plotting import draw_series
 from embark.tables import Exact, Row, Score, Table, short
 from embark.tasks import Tasks
-from embark.types import Array, Benchmark, EmbarkError
+from embark.types import Array, EmbarkError
 
 CLASS = "class"  # of classification: what confusion tells in more detail, so it is broken down by on request alone
 CONDITION = "condition"  # of robustness tasks
 
 
 def breakdown(
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     by: str | None = None,
@@ -39,7 +38,7 @@ def breakdown(
     values of a label counts in each of their groups. `pool` puts the items of all tasks together: one group a value.
     Published scores have no outcomes of items, so they cannot be broken down.
     """
-    results = load_outcomes(benchmark, tasks, settings=settings)
+    results = load_outcomes(tasks, settings=settings)
     numbers: dict[str, ItemNumbers] = {}
     groups = [
         group

@@ -17,7 +17,7 @@ from embark.studies.plotting import GREY, color, legend_below, legend_entry, mar
 from embark.tables import Row, Score, Table, short
 from embark.tables.drawing import COLUMN, PAGE
 from embark.tasks import Tasks, Wanted
-from embark.types import Array, Benchmark
+from embark.types import Array
 
 BINS = 15  # of equal width, as is usual
 DRAWS = 300
@@ -25,7 +25,6 @@ ACROSS = 3  # panels side by side
 
 
 def calibration(
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     models: Wanted = None,
@@ -36,7 +35,7 @@ def calibration(
     Probabilities are a softmax over the classes at the model's own scale of similarities (100 where it states none).
     `models` are names or patterns. Published scores have no outcomes.
     """
-    parts, notes = read_outcomes(confidence_of, "probabilities", "zero-shot", benchmark, tasks, models, settings)
+    parts, notes = read_outcomes(confidence_of, "probabilities", "zero-shot", tasks, models, settings)
     return Calibration(parts, notes=notes)
 
 

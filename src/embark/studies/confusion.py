@@ -18,14 +18,13 @@ from embark.studies.outcomes import columns_of, read_outcomes
 from embark.studies.plotting import draw_heat
 from embark.tables import Exact, Row, Score, Table, applicable, short
 from embark.tasks import Tasks, Wanted
-from embark.types import Array, Benchmark
+from embark.types import Array
 
 PANELS = 4  # drawn side by side
 CLASSES = 30  # drawn of each; of more, those with most errors
 
 
 def confusion(
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     models: Wanted = None,
@@ -37,7 +36,7 @@ def confusion(
     `models` are names or patterns. With `matrix`, the table has the cells of the confusion matrix instead of a line per
     class. Published scores have no outcomes.
     """
-    parts, notes = read_outcomes(classes_of, "classes", "zero-shot and probe", benchmark, tasks, models, settings)
+    parts, notes = read_outcomes(classes_of, "classes", "zero-shot and probe", tasks, models, settings)
     return Confusion(parts, matrix, notes=notes)
 
 

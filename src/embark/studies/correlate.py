@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from embark.boards.comparable_results import Include
 from embark.boards.matrix import Matrix, load_matrix
 from embark.catalogue import check_name
 from embark.evaluators.sts import correlation as correlation_of
@@ -19,7 +20,7 @@ from embark.studies.plotting import SMALL, color, legend_below, marker, short_ta
 from embark.tables import Row, Table, applicable, named, short
 from embark.tables.drawing import PAGE
 from embark.tasks import Tasks
-from embark.types import Array, Benchmark, EmbarkError
+from embark.types import Array, EmbarkError
 
 CORRELATIONS = ("spearman", "pearson")
 METHODS = ("hierarchical", "umap")
@@ -34,21 +35,20 @@ OVER_MODELS = "95 % over other models, no narrower than Fisher's interval"  # of
 
 
 def correlate(
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     correlation: str = "spearman",
     method: str = "hierarchical",
     threshold: float = THRESHOLD,
-    own: bool = False,
+    include: Include = "all",
     settings: Settings | None = None,
 ) -> TaskCorrelations:
     """Correlate the tasks of a benchmark over models, and cluster them.
 
     `correlation` is spearman or pearson. `method` is hierarchical (clusters are joined down to a mean correlation of
-    `threshold`) or umap (with HDBSCAN). `own` leaves published scores out.
+    `threshold`) or umap (with HDBSCAN).
     """
-    return correlate_tasks(load_matrix(benchmark, tasks, own=own, settings=settings), correlation, method, threshold)
+    return correlate_tasks(load_matrix(tasks, include=include, settings=settings), correlation, method, threshold)
 
 
 @dataclass(frozen=True)

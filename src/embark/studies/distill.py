@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from embark.boards.comparable_results import Include
 from embark.boards.matrix import MIEB, Matrix, group_of, grouped, load_matrix
 from embark.boards.rederive import LITE_IN_PAPER
 from embark.catalogue import check_name
@@ -32,8 +33,8 @@ from embark.studies.fidelity import Fidelity, fidelity, totals
 from embark.studies.plotting import COLORS
 from embark.studies.representatives import Representatives, find_representatives
 from embark.tables import Cell, Row, Table, named
-from embark.tasks import Tasks, get_benchmark
-from embark.types import Array, Benchmark, EmbarkError
+from embark.tasks import Tasks, chosen_benchmark, get_benchmark
+from embark.types import Array, EmbarkError
 
 METHODS = ("totals", "repeats", "average")
 THRESHOLD = 0.9
@@ -43,7 +44,6 @@ MIEB_LITE = "MIEB(lite)"
 
 
 def distill(
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     size: int | None = None,
@@ -53,7 +53,7 @@ def distill(
     correlation: str = "spearman",
     representatives: bool = False,
     check: str | None = None,
-    own: bool = False,
+    include: Include = "all",
     settings: Settings | None = None,
 ) -> LiteSet | Representatives:
     """Choose a lite set of tasks, and measure how well it stands for all of them.
@@ -62,15 +62,15 @@ def distill(
     `threshold`. The `method` is "totals" where a size is given, else "repeats"; or "average". `representatives` chooses
     the most representative task of each group instead; `check` names a benchmark to judge as a lite set of this one.
     """
-    matrix = load_matrix(benchmark, tasks, own=own, settings=settings)
+    matrix = load_matrix(tasks, include=include, settings=settings)
     if representatives:
         return find_representatives(matrix, by, correlation)
     if check is None:
         return choose_lite_set(matrix, by, size, threshold, correlation, method or ("totals" if size else "repeats"))
     names = [task.name for task in tasks_here().match(get_benchmark(check).tasks)]
     judged = replace(judge_lite_set(matrix, names, by, correlation), reference=check)
-    name = benchmark.name if isinstance(benchmark, Benchmark) else benchmark or MIEB
-    if (name, tasks, check) != (MIEB, None, MIEB_LITE):
+    benchmark = chosen_benchmark(MIEB if tasks is None else tasks)
+    if benchmark is None or (benchmark.name, check) != (MIEB, MIEB_LITE):
         return judged
     in_paper = "The paper says Spearman {spearman} and Pearson {pearson} (section 6.3).".format(**LITE_IN_PAPER)
     return replace(judged, remarks=(in_paper,))

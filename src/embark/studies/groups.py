@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from embark.boards.aggregate import Standing, standings
-from embark.boards.comparable_results import load_results
+from embark.boards.comparable_results import Include, load_results
 from embark.boards.matrix import DEFAULT_RULE, MIEB, group_of
 from embark.catalogue import check_name, counted, match_words
 from embark.settings import Settings
@@ -18,45 +18,42 @@ from embark.studies.analysis import Analysis
 from embark.studies.plotting import draw_heat, draw_series, legend_below
 from embark.tables import Exact, Row, Score, Table, applicable, comparable, footnoted, short
 from embark.tables.drawing import PAGE
-from embark.tasks import Tasks, Wanted, get_benchmark
-from embark.types import Benchmark, EmbarkError, Task
+from embark.tasks import Tasks, Wanted, chosen_benchmark
+from embark.types import EmbarkError, Task
 
 PARTIAL = "over {} of {} tasks"
 BEST = 5  # models with a profile, where none is named
 
 
 def heatmap(
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     by: str = "category",
     models: Wanted = None,
-    own: bool = False,
+    include: Include = "all",
     settings: Settings | None = None,
 ) -> Heatmap:
     """The mean score of every model in every group of tasks (default: on MIEB), models in the order of their totals.
 
-    Groups are categories, or `by` type, capability, domain… or task; `models` are names or patterns. With `own`,
-    without published scores.
+    Groups are categories, or `by` type, capability, domain… or task; `models` are names or patterns.
     """
-    field = load_field(benchmark, tasks, by, own, settings)
+    field = load_field(tasks, by, include, settings)
     return Heatmap(by, field.groups, field.only(models).models, notes=field.notes)
 
 
 def profile(
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     by: str = "category",
     models: Wanted = None,
-    own: bool = False,
+    include: Include = "all",
     settings: Settings | None = None,
 ) -> Profile:
     """Where models are strong and weak: their mean score in every group of tasks, its rank, and the field's median.
 
     `models` are names or patterns (default: the five best); the rest is as for `heatmap`.
     """
-    field = load_field(benchmark, tasks, by, own, settings)
+    field = load_field(tasks, by, include, settings)
     chosen = field.models[:BEST] if models is None else field.only(models).models
     left = len(field.models) - BEST if models is None else 0
     notes = (f"The {BEST} best of {len(field.models)} models; -m (models in Python) names others.",) if left > 0 else ()
@@ -199,11 +196,11 @@ class Profile(Analysis):
         return [m.groups[group].value for m in self.field if group in m.groups and not m.groups[group].partial]
 
 
-def load_field(benchmark: str | Benchmark | None, tasks: Tasks, by: str, own: bool, settings: Settings | None) -> Field:
-    """All models with results on a benchmark or tasks, by groups of tasks."""
-    if benchmark is not None or tasks is None:
-        benchmark = get_benchmark(benchmark or MIEB)
-    loaded = load_results(benchmark, tasks, published=not own, settings=settings)
+def load_field(tasks: Tasks, by: str, include: Include, settings: Settings | None) -> Field:
+    """All models with results on tasks, by groups of tasks."""
+    tasks = MIEB if tasks is None else tasks
+    benchmark = chosen_benchmark(tasks)
+    loaded = load_results(tasks, include=include, settings=settings)
     rule = DEFAULT_RULE if benchmark is None else benchmark.rule
     return field_of(loaded.tasks, standings(loaded.tasks, loaded.results, rule), by, loaded.notes)
 

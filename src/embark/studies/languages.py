@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from embark.boards.comparable_results import load_results
+from embark.boards.comparable_results import Include, load_results
 from embark.boards.matrix import MIEB
 from embark.catalogue import counted, group_values, listed
 from embark.results import TaskResult
@@ -21,8 +21,8 @@ from embark.studies.analysis import Analysis
 from embark.studies.model_filter import results_of
 from embark.studies.plotting import draw_heat, draw_series, legend_below
 from embark.tables import Row, Score, Table, applicable, comparable, footnoted, short
-from embark.tasks import Tasks, Wanted, get_benchmark
-from embark.types import Benchmark, EmbarkError
+from embark.tasks import Tasks, Wanted
+from embark.types import EmbarkError
 
 DRAWN_AS_POINTS = 8  # models that are drawn as points; more are a heat map
 TOGETHER = 3  # languages that one subset may hold: a pair of languages, the forms of Norwegian
@@ -31,20 +31,17 @@ PARTIAL = "over {} of the {} tasks that have the language"
 
 
 def languages(
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     models: Wanted = None,
-    own: bool = False,
+    include: Include = "all",
     settings: Settings | None = None,
 ) -> Languages:
     """The scores of models in each language, on tasks (default: MIEB's) that have subsets in several.
 
-    `models` are names or patterns. With `own`, without published scores.
+    `models` are names or patterns.
     """
-    if benchmark is None and tasks is None:
-        benchmark = get_benchmark(MIEB)
-    loaded = load_results(benchmark, tasks, published=not own, settings=settings)
+    loaded = load_results(MIEB if tasks is None else tasks, include=include, settings=settings)
     results = results_of(models, loaded.results)
     multilingual = [task for task in loaded.tasks if len({*task.subsets.values()}) > 1]
     analysis = by_language(by_model(multilingual, results))

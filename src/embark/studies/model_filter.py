@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from embark.boards.comparable_results import Include
 from embark.boards.matrix import Matrix, grouped, load_matrix
 from embark.catalogue import check_name, match_words
 from embark.results import TaskResult
 from embark.settings import Settings
 from embark.tasks import Tasks, Wanted
-from embark.types import Array, Benchmark, EmbarkError, ModelCard
+from embark.types import Array, EmbarkError, ModelCard
 
 MILLION = 1e6
 FEWEST = 3  # that a line or a correlation over models needs
@@ -31,15 +32,14 @@ FACTS: dict[str, Callable[[ModelCard], Any]] = {
 
 
 def load_scores(
-    benchmark: str | Benchmark | None,
     tasks: Tasks,
     models: Wanted,
     where: Sequence[str],
-    own: bool,
+    include: Include,
     settings: Settings | None,
 ) -> Matrix:
     """The scores of chosen models: those of these names or patterns that meet every condition (see `only_models`)."""
-    return only_models(load_matrix(benchmark, tasks, own=own, settings=settings), models, where)
+    return only_models(load_matrix(tasks, include=include, settings=settings), models, where)
 
 
 def results_of(models: Wanted, results: Sequence[TaskResult]) -> tuple[TaskResult, ...]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from embark.catalogue import group_values
 from embark.outgoing import write_text
+from embark.results.selection import select_tasks
 from embark.run.live import MEAN, LiveScoring, Measurement, Point, ToEncoder, points_table
 from embark.settings import Settings, load_settings
 from embark.studies import trainers
@@ -24,7 +25,7 @@ from embark.studies.analysis import Analysis
 from embark.studies.loggers import Target, csv_text, logger_of
 from embark.studies.plotting import color, short_task
 from embark.tables import Table
-from embark.tasks import Tasks, choose_tasks
+from embark.tasks import Tasks
 from embark.types import EmbarkError, Task
 
 log = logging.getLogger("embark")
@@ -53,7 +54,7 @@ class Monitor:
     ) -> None:
         if every < 1 or int(every) != every:
             raise EmbarkError(f"A monitor scores every so many whole steps, 1 or more, not {every}.")
-        self.tasks = choose_tasks(tasks)
+        self.tasks = select_tasks(tasks, None, settings)
         self.every = every
         self.measurements: list[Measurement] = []
         self.notes: list[str] = []  # on steps that could not be scored

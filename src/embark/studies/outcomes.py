@@ -12,16 +12,14 @@ from embark.results import TaskResult
 from embark.settings import Settings
 from embark.studies.model_filter import results_of
 from embark.tasks import Tasks, Wanted
-from embark.types import Array, Benchmark, EmbarkError
+from embark.types import Array, EmbarkError
 
 T = TypeVar("T")
 
 
-def load_outcomes(
-    benchmark: str | Benchmark | None, tasks: Tasks, models: Wanted = None, settings: Settings | None = None
-) -> ResultSet:
+def load_outcomes(tasks: Tasks, models: Wanted = None, settings: Settings | None = None) -> ResultSet:
     """The results on disk of chosen tasks and models, which are names or patterns; none is an error."""
-    loaded = load_results(benchmark, tasks, published=False, settings=settings)
+    loaded = load_results(tasks, include="own", settings=settings)
     if not loaded.results:
         raise EmbarkError(
             "There are no results of these tasks on disk; scores of samples (--limit) do not count. Make some: "
@@ -43,7 +41,6 @@ def read_outcomes(
     read: Callable[[TaskResult], T | None],
     facts: str,
     evaluators: str,
-    benchmark: str | Benchmark | None,
     tasks: Tasks,
     models: Wanted,
     settings: Settings | None,
@@ -52,7 +49,7 @@ def read_outcomes(
 
     `facts` and `evaluators` name what the outcomes must hold, and the tasks whose outcomes do.
     """
-    loaded = load_outcomes(benchmark, tasks, models, settings)
+    loaded = load_outcomes(tasks, models, settings)
     values = [(result, read(result)) for result in loaded.results]
     known = tuple(value for _, value in values if value is not None)
     if not known:

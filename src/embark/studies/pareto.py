@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from embark.boards.comparable_results import Include
 from embark.boards.matrix import Matrix, load_matrix
 from embark.catalogue import check_name, counted, listed
 from embark.results import Results, TaskResult
@@ -19,7 +20,7 @@ from embark.studies.plotting import COLORS, amount, label_points, log_axis
 from embark.tables import Exact, Row, Score, Table, applicable, short
 from embark.tables.drawing import PAGE
 from embark.tasks import Tasks
-from embark.types import Array, Benchmark, EmbarkError, ModelCard
+from embark.types import Array, EmbarkError, ModelCard
 
 UNITS = {
     "parameters": "parameters (millions)",
@@ -31,11 +32,10 @@ COSTS = {"parameters": "number of parameters", "dim": "dimension", "time": "time
 
 
 def pareto(
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     against: str = "parameters",
-    own: bool = False,
+    include: Include = "all",
     settings: Settings | None = None,
 ) -> ParetoFront:
     """Find the models that no other beats in both total score and cost.
@@ -43,7 +43,7 @@ def pareto(
     The cost, `against`, is parameters, dim or price, from the models' cards, or time, that your own runs took to embed.
     """
     settings = settings or load_settings()
-    matrix = load_matrix(benchmark, tasks, own=own, settings=settings)
+    matrix = load_matrix(tasks, include=include, settings=settings)
     costs = embedding_times(Results(settings.results).all()) if against == "time" else sizes(matrix.cards, against)
     return pareto_front(matrix, costs, against)
 

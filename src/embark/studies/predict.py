@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from embark.boards.comparable_results import Include
 from embark.boards.matrix import Matrix, load_matrix
 from embark.own.names import tasks_here
 from embark.settings import Settings
@@ -21,23 +22,22 @@ from embark.studies.analysis import Analysis
 from embark.studies.plotting import COLORS, label_points, legend_below
 from embark.tables import Row, Score, Table, points, rounded, short, signed_points
 from embark.tasks import Tasks, get_benchmark
-from embark.types import Array, Benchmark, EmbarkError
+from embark.types import Array, EmbarkError
 
 STRENGTHS = np.logspace(-3, 4, 29)  # of the ridge penalty, on standardized scores
 MODELS_TO_LEARN = 12  # models to learn from: with fewer, the bar covers too seldom
 
 
 def predict(
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     part: str = "MIEB(lite)",
-    own: bool = False,
+    include: Include = "all",
     settings: Settings | None = None,
 ) -> Predictions:
     """Predict the full score of models that have the tasks of a smaller benchmark, `part`, and lack others."""
     names = [task.name for task in tasks_here().match(get_benchmark(part).tasks)]
-    return predict_totals(load_matrix(benchmark, tasks, own=own, settings=settings), names)
+    return predict_totals(load_matrix(tasks, include=include, settings=settings), names)
 
 
 @dataclass(frozen=True)

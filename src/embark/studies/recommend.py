@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from embark.boards.comparable_results import Include
 from embark.boards.matrix import Matrix, load_matrix
 from embark.catalogue import UnknownName, match_words
+from embark.field_types import checked
 from embark.models import parameter_count
 from embark.settings import Settings
 from embark.stats.ranking import Place, over_kinds, places
@@ -22,15 +24,15 @@ from embark.studies.analysis import Analysis
 from embark.studies.plotting import SAFE, color, legend_below, marker
 from embark.tables import Exact, Note, Row, Score, Table, applicable, first, named, short
 from embark.tasks import Tasks
-from embark.types import MODALITIES, Array, Benchmark, EmbarkError, ModelCard, Task
+from embark.types import MODALITIES, Array, EmbarkError, ModelCard, Task
 
 TAGS = ("type", "capability", "subtype", "domain", "group", "subcategory", "skills")
 TOP = 15  # models that are shown
 
 
+@checked
 def recommend(
     needs: str | Iterable[str],
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     max_parameters: float | str | None = None,
@@ -38,7 +40,7 @@ def recommend(
     min_dim: int | None = None,
     max_dim: int | None = None,
     top: int = TOP,
-    own: bool = False,
+    include: Include = "all",
     settings: Settings | None = None,
 ) -> Recommendation:
     """Rank models for your needs, within your limits.
@@ -48,7 +50,7 @@ def recommend(
     """
     most = parameter_count(max_parameters) if isinstance(max_parameters, str) else max_parameters
     limits = Limits(most, frozenset(match_words("modality", MODALITIES, _names(modalities)) or ()), min_dim, max_dim)
-    matrix = load_matrix(benchmark, tasks, own=own, settings=settings)
+    matrix = load_matrix(tasks, include=include, settings=settings)
     return replace(rank_models(matrix, matrix.cards, _names(needs), limits), top=top)
 
 

@@ -86,7 +86,7 @@ GENERAL = (
         "embark.studies.pareto:pareto",
         "scores",
         {"against": Option(("parameters", "dim", "price", "time"), "Default: parameters; time: of your runs.")},
-        ("embark analyze pareto --plot front.svg", "embark analyze pareto -b Pocket --own --against time"),
+        ("embark analyze pareto --plot front.svg", "embark analyze pareto -b Pocket --include own --against time"),
     ),
     Study(
         "heatmap",
@@ -96,7 +96,7 @@ GENERAL = (
         {"by": BY, "models": MODELS},
         (
             "embark analyze heatmap -b 'MIEB(lite)' --plot heatmap.svg",
-            "embark analyze heatmap -b Pocket --own --by capability --format latex",
+            "embark analyze heatmap -b Pocket --include own --by capability --format latex",
         ),
     ),
     Study(
@@ -107,7 +107,7 @@ GENERAL = (
         {"by": BY, "models": MODELS},
         (
             "embark analyze profile -m '*siglip-so400m*' -m royokong/e5-v --plot profile.svg",
-            "embark analyze profile -b Pocket --own -m embark/pocket",
+            "embark analyze profile -b Pocket --include own -m embark/pocket",
         ),
     ),
     Study(
@@ -117,7 +117,7 @@ GENERAL = (
         "scores",
         {"models": MODELS},
         (
-            "embark analyze languages -t PocketNamesIn38Languages --own --plot languages.svg",
+            "embark analyze languages -t PocketNamesIn38Languages --include own --plot languages.svg",
             "embark analyze languages -t XM3600T2IRetrieval -m '*siglip*'",
         ),
     ),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from embark.boards.comparable_results import Include
 from embark.boards.matrix import Matrix
 from embark.catalogue import check_name, listed
 from embark.settings import Settings
@@ -29,14 +30,13 @@ from embark.studies.plotting import (
 from embark.tables import Row, Table, applicable, rounded, short
 from embark.tables.drawing import PAGE
 from embark.tasks import Tasks, Wanted
-from embark.types import Array, Benchmark, EmbarkError, ModelCard
+from embark.types import Array, EmbarkError, ModelCard
 
 AGAINST = ("parameters", "data")
 ACROSS = 3  # panels side by side
 
 
 def scaling(
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     against: str = "parameters",
@@ -44,7 +44,7 @@ def scaling(
     hold: str | None = None,
     models: Wanted = None,
     where: Sequence[str] = (),
-    own: bool = False,
+    include: Include = "all",
     settings: Settings | None = None,
 ) -> Scaling:
     """Fit the scores of each group of tasks against the logarithm of the models' size.
@@ -53,7 +53,7 @@ def scaling(
     compares only models that share a fact: architecture, objective, family, data, parameters. `models` are names or
     patterns, `where` conditions on their cards: "architecture=vit", "data=400..2000" (millions).
     """
-    matrix = load_scores(benchmark, tasks, models, where, own, settings)
+    matrix = load_scores(tasks, models, where, include, settings)
     return fit_scaling(matrix, matrix.cards, against, by, hold)
 
 

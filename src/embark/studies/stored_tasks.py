@@ -6,13 +6,12 @@ from typing import TypedDict, Unpack
 
 from embark.catalogue import listed
 from embark.models import Loading
-from embark.results import Results
-from embark.results.task_rows import known_tasks
+from embark.results.selection import select_tasks
 from embark.run.embedded_task import Embedded
 from embark.run.models import Models, choose_models
 from embark.run.stored_vectors import Stored
 from embark.settings import Settings, load_settings
-from embark.tasks import Tasks, choose_tasks
+from embark.tasks import Tasks
 from embark.types import EmbarkError, Task
 
 HOW_TO_EMBED = "add --embed to this command, or embed=True in Python"
@@ -40,7 +39,7 @@ def models_and_tasks(
 ) -> list[tuple[Stored, Task]]:
     """The stored vectors of every model with every chosen row: built-in tasks, and own ones that results know."""
     settings = settings or load_settings()
-    rows = choose_tasks(tasks, protocol, known_tasks(Results(settings.results).all(), settings.home))
+    rows = select_tasks(tasks, protocol, settings)
     encoders = choose_models(model, loading, settings)
     stores = [Stored(encoder, settings, embedding=embed, show_progress=show_progress) for encoder in encoders]
     return [(stored, row) for stored in stores for row in rows]

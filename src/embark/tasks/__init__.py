@@ -59,7 +59,7 @@ class TaskFilters(TypedDict, total=False):
 
 def filter_tasks(
     known: Catalogue[Task],
-    tasks: Wanted = None,
+    tasks: Tasks = None,
     *,
     evaluators: Wanted = None,
     families: Wanted = None,
@@ -71,7 +71,7 @@ def filter_tasks(
     max_items: int | None = None,
 ) -> list[Task]:
     """The known tasks of these names and properties; see `TaskFilters`."""
-    chosen = list(known.values()) if tasks is None else known.match(tasks)
+    chosen = list(known.values()) if tasks is None else choose_tasks(tasks, known=known)
     filters: tuple[tuple[str, Wanted, Callable[[Task], Iterable[str]]], ...] = (
         ("evaluator", evaluators, lambda task: (task.evaluator,)),
         ("family", families, lambda task: (task.family,)),
@@ -92,12 +92,52 @@ def filter_tasks(
     ]
 
 
-def get_tasks(tasks: Wanted = None, **filters: Unpack[TaskFilters]) -> list[Task]:
+def get_tasks(tasks: Tasks = None, **filters: Unpack[TaskFilters]) -> list[Task]:
     """Built-in tasks by name and property; see `TaskFilters`."""
     return filter_tasks(TASKS, tasks, **filters)
 
 
-Tasks = str | Task | Benchmark | Iterable[str | Task] | None
+Choice = str | Task | Benchmark  # the name of a task or benchmark, a pattern of names of tasks, or one of them itself
+Tasks = Choice | Iterable[Choice] | None  # what every function takes as `tasks`
+CHOSEN_TASKS = "the chosen tasks"  # what tasks are called that are no benchmark
+
+
+def choices_of(tasks: Tasks) -> list[Choice]:
+    """The choices one by one, names of benchmarks as benchmarks; None is the pocket benchmark."""
+    tasks = DEFAULT_BENCHMARK if tasks is None else tasks
+    benchmarks = known_benchmarks()
+    choices: list[Any] = list(tasks) if isinstance(tasks, Iterable) and not isinstance(tasks, str) else [tasks]
+    for choice in choices:
+        if not isinstance(choice, (str, Task, Benchmark)):
+            raise EmbarkError(
+                f"Tasks are chosen by names, patterns, benchmarks or rows (embark.types.Task), not by {choice!r:.100}."
+            )
+    return [benchmarks.get(choice, choice) if isinstance(choice, str) else choice for choice in choices]
+
+
+def chosen_benchmark(tasks: Tasks) -> Benchmark | None:
+    """The benchmark, where just one is chosen and no other task: its name and its rule count."""
+    match choices_of(tasks):
+        case [Benchmark() as benchmark]:
+            return benchmark
+    return None
+
+
+def by_benchmark(tasks: Tasks) -> dict[str, Tasks]:
+    """The chosen benchmarks by name; where other tasks are chosen, too, all of them together."""
+    choices = choices_of(tasks)
+    benchmarks = [choice for choice in choices if isinstance(choice, Benchmark)]
+    if len(benchmarks) < len(choices):
+        return {CHOSEN_TASKS: choices}
+    return {benchmark.name: benchmark for benchmark in benchmarks}
+
+
+def task_names(tasks: Tasks) -> list[str]:
+    """The names and patterns of tasks among the choices, also those of benchmarks."""
+    names: list[str] = []
+    for choice in choices_of(tasks):
+        names += choice.tasks if isinstance(choice, Benchmark) else [choice] if isinstance(choice, str) else []
+    return names
 
 
 def choose_tasks(tasks: Tasks = None, protocol: str | None = None, known: Catalogue[Task] = TASKS) -> list[Task]:
@@ -106,15 +146,14 @@ def choose_tasks(tasks: Tasks = None, protocol: str | None = None, known: Catalo
     `protocol` names another way of scoring than the paper's, for the tasks that have it; `known` are the tasks that
     names and globs are looked up in.
     """
-    tasks = DEFAULT_BENCHMARK if tasks is None else tasks
-    wanted: list[Any] = [tasks] if isinstance(tasks, (str, Task, Benchmark)) else list(tasks)
     chosen: dict[str, Task] = {}
-    for choice in wanted:
-        benchmark = known_benchmarks().get(choice) if isinstance(choice, str) else choice
-        if isinstance(benchmark, Benchmark):
-            rows = known.match(benchmark.tasks)
+    for choice in choices_of(tasks):
+        if isinstance(choice, Task):
+            rows = [choice]
+        elif isinstance(choice, Benchmark):
+            rows = known.match(choice.tasks)
         else:
-            rows = [choice] if isinstance(choice, Task) else known.match([choice])
+            rows = _matching(choice, known)
         for row in rows:
             if row.name in TASKS and TASKS[row.name].family != row.family:
                 raise EmbarkError(f"A built-in task is named {row.name}, too: rename yours.")
@@ -123,6 +162,14 @@ def choose_tasks(tasks: Tasks = None, protocol: str | None = None, known: Catalo
     if not chosen:
         raise EmbarkError("No task was chosen.")
     return under_protocol(protocol, list(chosen.values()))
+
+
+def _matching(pattern: str, known: Catalogue[Task]) -> list[Task]:
+    """The rows of a name or pattern; for one that fits none, tasks and benchmarks are suggested."""
+    try:
+        return known.match(pattern)
+    except UnknownName:
+        raise UnknownName("task or benchmark", pattern, [*known, *known_benchmarks()], known.hint) from None
 
 
 def under_protocol(protocol: str | None, tasks: Sequence[Task]) -> list[Task]:
@@ -155,7 +202,12 @@ def get_benchmarks(names: Wanted = None, *, families: Wanted = None) -> list[Ben
 
 def get_benchmark(name: str | Benchmark) -> Benchmark:
     """A benchmark by its name, also one that embark.toml of the working folder names; a benchmark is itself."""
-    return name if isinstance(name, Benchmark) else known_benchmarks()[name]
+    if isinstance(name, Benchmark):
+        return name
+    known = known_benchmarks()
+    if name not in known and name in TASKS:
+        raise EmbarkError(f"{name} is a task, not a benchmark: choose it with -t, or tasks= in Python.")
+    return known[name]
 
 
 def _own_benchmark(table: Mapping[str, Any]) -> Benchmark:

@@ -16,6 +16,7 @@ import numpy as np
 
 from embark.boards.comparable_results import own_results, rows_of
 from embark.catalogue import counted, listed
+from embark.field_types import checked
 from embark.models import Loading
 from embark.models.encoder import Encoder
 from embark.results import SAMPLED, Record, Results, TaskResult
@@ -32,7 +33,7 @@ from embark.stats.statistics import pushes
 from embark.tables import Exact, Noted, Row, Score, Table, in_points, points, short, signed_points
 from embark.tables.drawing import Drawn
 from embark.tasks import Tasks
-from embark.types import Array, Benchmark, EmbarkError, Task
+from embark.types import Array, EmbarkError, Task
 from embark.verification.causes import Cause, likely_causes
 from embark.verification.references import UNPUBLISHED, Reference, folder_references, printed_references
 from embark.verification.verdicts import Comparable, TaskCheck, Verdict
@@ -162,9 +163,9 @@ class MeanCheck:
         return "differs" if self.differs else f"{_allowed(self.tolerance).text} allowed"
 
 
+@checked
 def verify(
     model: str | Encoder,
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     published_as: str | None = None,
@@ -177,20 +178,20 @@ def verify(
     settings: Settings | None = None,
     show_progress: bool = True,
 ) -> Verification:
-    """Hold a model's scores on a benchmark, or on tasks, against the published ones: reproduced, or not, and why.
+    """Hold a model's scores on tasks against the published ones: reproduced, or not, and why.
 
     Only tasks that have a published score of the model under the same protocol are run; scores on disk, yours and
     imported ones, are taken as they are, and nothing is run unless `run`. `published_as` is the model's name in the
     tables, where it is not that of the model. `against` is a folder of results to compare with instead of the papers'
     tables: mteb's, MMEB's, UniBench's or embark's. `limit` scores samples of so many queries, test items or pairs.
     """
-    if benchmark is None and tasks is None:
+    if tasks is None:
         raise EmbarkError("Name a benchmark or tasks whose published scores are to be reproduced.")
     settings = settings or load_settings()
     stored = Results(settings.results)
     on_disk = list(stored.all())
     known = known_tasks(on_disk, settings.home)
-    rows = rows_of(benchmark, tasks, protocol, known)
+    rows = rows_of(tasks, protocol, known)
     published_name = published_as or _name(model, on_disk, settings)
     references = (
         printed_references(rows, published_name)
@@ -198,7 +199,7 @@ def verify(
         else folder_references(rows, Path(against), published_name, known, protocol)
     )
     notes = list(stored.notes)
-    own_protocols = {name for row in rows_of(benchmark, tasks, None, known) for name in (row.protocol, *row.variants)}
+    own_protocols = {name for row in rows_of(tasks, None, known) for name in (row.protocol, *row.variants)}
     if run and protocol not in (None, "paper", *own_protocols):
         run = False
         notes.append(f"not run, as {protocol} takes stages (embark run --caption, --rewrite or --rerank)")

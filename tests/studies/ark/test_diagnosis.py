@@ -188,9 +188,9 @@ def test_a_model_of_text_starts_from_captions(settings: Settings) -> None:
         name="test/letters",
         revision="1",
     )
-    with pytest.raises(EmbarkError, match=r"test/letters cannot do these tasks: .*--captions"):
+    with pytest.raises(EmbarkError, match=r"test/letters cannot do these tasks: .*--caption"):
         diagnose_ark(letters, COUNTING, settings=settings, show_progress=False)
-    read = diagnose_ark(letters, COUNTING, captions=CAPTIONS, rewrite=REWRITES, settings=settings, show_progress=False)
+    read = diagnose_ark(letters, COUNTING, caption=CAPTIONS, rewrite=REWRITES, settings=settings, show_progress=False)
     assert [route.name for route in read.routes] == ["captions", "captions + rewrite"]
     assert read.gain("captions + rewrite", read.groups[0]).before == read.score("captions", read.groups[0]).value
 

@@ -70,7 +70,7 @@ def test_your_text_scores_stand_beside_published_ones_on_pictures(tmp_path: Path
 
 def test_own_runs_of_pocket_show_it_offline(tiny: embark.Encoder, elsewhere: Path) -> None:
     embark.evaluate(tiny, ["PocketNameSTS", "PocketRenderedSTS"], show_progress=False)
-    [cost] = rendering("Pocket", own=True).costs
+    [cost] = rendering("Pocket", include="own").costs
     assert (cost.task, cost.parts) == ("PocketRenderedSTS", 1)
     assert cost.aligned
     assert cost.difference.low < cost.difference.value < cost.difference.high
@@ -108,7 +108,7 @@ def test_the_same_pairs_make_a_paired_difference(elsewhere: Path, aligned: bool)
     drawn = (common + rng.normal(0, 0.05, 300))[order]
     names = [ids[number] for number in order]
     put("PocketRenderedSTS", gold[order], drawn, names if aligned else [f"p{name}" for name in names])
-    study = rendering("Pocket", own=True)
+    study = rendering("Pocket", include="own")
     [cost] = study.costs
     width = cost.difference.high - cost.difference.low
     sides = np.hypot(cost.text.high - cost.text.low, cost.pictures.high - cost.pictures.low)

@@ -17,11 +17,12 @@ import numpy as np
 
 from embark import published
 from embark.catalogue import check_name, counted, group_values, listed
+from embark.field_types import checked
 from embark.models import Loading, get_generator, get_reranker
 from embark.models.encoder import Encoder, Generator, Reranker
 from embark.readers import ark as ark_reader
-from embark.results import NO_INTERVAL, Results
-from embark.results.task_rows import known_tasks
+from embark.results import NO_INTERVAL
+from embark.results.selection import select_tasks
 from embark.run import evaluate
 from embark.run.models import load_model
 from embark.run.outcome import skipped_notes
@@ -36,7 +37,7 @@ from embark.studies.diagnosis import Diagnosis, make_folder
 from embark.studies.plotting import MARKERS, color, draw_scores, draw_series, legend_below
 from embark.tables import Exact, Row, Score, Table, p_value, points, short, signed_ends, signed_points
 from embark.tables.drawing import FORMATS, PAGE
-from embark.tasks import TASKS, Tasks, choose_tasks
+from embark.tasks import TASKS, Tasks
 from embark.types import EmbarkError, Task
 
 MAIN = METRICS[0]
@@ -50,11 +51,12 @@ POCKET = (
 )
 
 
+@checked
 def diagnose_ark(
     model: str | Encoder,
     tasks: Tasks = None,
     *,
-    captions: str | Generator | None = None,
+    caption: str | Generator | None = None,
     rewrite: str | Generator | None = None,
     rerank: str | Reranker | None = None,
     depth: int = DEPTH,
@@ -68,9 +70,9 @@ def diagnose_ark(
     """A model on ARK's two axes, alone and with each stage, and what each stage gains for it.
 
     `tasks` are ARK's where a file of labels is named (EMBARK_ARK_LABELS), else the pocket ARK's; any retrieval tasks
-    with one right answer a query will do. `captions` and `rewrite` are generators, `rerank` orders the `depth` best
+    with one right answer a query will do. `caption` and `rewrite` are generators, `rerank` orders the `depth` best
     documents anew; each is a name, LOADER:SOURCE (openai-chat:gpt-5.2, recorded:rewrites.jsonl) or an object. A model
-    of text alone is measured with `captions`, and the gains of other stages are counted from there. `prompts` are what
+    of text alone is measured with `caption`, and the gains of other stages are counted from there. `prompts` are what
     "rewrite" and "caption" are asked instead of our own words. `out` is a folder for report.md, tables (CSV, LaTeX) and
     `figures` (svg, pdf or png).
     """
@@ -83,13 +85,13 @@ def diagnose_ark(
         labeled = bool(ark_reader.external_state(TASKS["ARK/Art"]))
         tasks = "ARK" if labeled else "ARK(emoji)"
         notes += [] if labeled else [POCKET]
-    rows = choose_tasks(tasks, known=known_tasks(Results(settings.results).all(), settings.home))
+    rows = select_tasks(tasks, None, settings)
     if others := [row.name for row in rows if row.evaluator != "retrieval"]:
         raise EmbarkError(f"ARK's tables are of retrieval, which is not what {listed(others)} ask for: leave them out.")
     loading = loading or Loading()
     encoder = load_model(model, loading, settings)
-    options = {**vars(loading), "settings": settings}
-    captioner = get_generator(captions, **options) if isinstance(captions, str) else captions
+    options: Any = {"loading": loading, "settings": settings}
+    captioner = get_generator(caption, **options) if isinstance(caption, str) else caption
     rewriter = get_generator(rewrite, **options) if isinstance(rewrite, str) else rewrite
     reranker = get_reranker(rerank, **options) if isinstance(rerank, str) else rerank
     prompts = prompts or {}
@@ -109,7 +111,7 @@ def diagnose_ark(
     if captioner is not None:
         routes.append(route(caption=captioner))
     if not routes:
-        raise EmbarkError(f"{encoder.card.name} cannot do these tasks: {notes[-1]}. Captions may help (--captions).")
+        raise EmbarkError(f"{encoder.card.name} cannot do these tasks: {notes[-1]}. Captions may help (--caption).")
     further = {"rewrite": rewriter} if rewriter else {}, {"rerank": reranker} if reranker else {}
     both = further[0] | further[1] if all(further) else {}
     routes += [route(**base, **stages) for stages in (*further, both) if stages]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from embark import published
+from embark.boards.comparable_results import Include
 from embark.boards.matrix import Matrix, load_matrix
 from embark.catalogue import listed
 from embark.settings import Settings
@@ -22,19 +23,18 @@ from embark.studies.plotting import draw_heat
 from embark.tables import Row, Table, applicable, rounded, short
 from embark.tables.drawing import PAGE
 from embark.tasks import Tasks
-from embark.types import Benchmark, EmbarkError
+from embark.types import EmbarkError
 
 ExternalScores = Mapping[str, Mapping[str, float]]  # measure → model → value
 
 
 def mllm(
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     table: Path | str | ExternalScores | None = None,
     by: str = "category",
     correlation: str = "pearson",
-    own: bool = False,
+    include: Include = "all",
     settings: Settings | None = None,
 ) -> ExternalCorrelations:
     """Correlate embedding scores with those of multimodal LLMs built on the encoders, or with any other table.
@@ -42,7 +42,7 @@ def mllm(
     `table` is a CSV file (a column of models, then a column for each measure) or {measure: {model: value}}; without
     one, Cambrian-1's scores of multimodal LLMs on 16 benchmarks, as in MIEB's Figure 4.
     """
-    matrix = load_matrix(benchmark, tasks, own=own, settings=settings)
+    matrix = load_matrix(tasks, include=include, settings=settings)
     if table is not None:
         measures = read_external_scores(Path(table)) if isinstance(table, (str, Path)) else table
         return correlate_external(matrix, measures, by, correlation)

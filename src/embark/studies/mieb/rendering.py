@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from embark.boards.comparable_results import load_results, rows_of
+from embark.boards.comparable_results import Include, load_results, rows_of
 from embark.catalogue import group_values, listed
 from embark.results import NO_INTERVAL, TaskResult
 from embark.settings import Settings
@@ -23,28 +23,27 @@ from embark.studies.plotting import COLORS, label_points
 from embark.tables import Row, Score, Table, applicable, footnoted, short
 from embark.tasks import TASKS, Tasks
 from embark.tasks.text_sts import TWINS
-from embark.types import Array, Benchmark, EmbarkError
+from embark.types import Array, EmbarkError
 
 ALONE = "the pairs of text and pictures could not be aligned by ids and human scores: as if they were independent"
 
 
 def rendering(
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
-    own: bool = False,
+    include: Include = "all",
     settings: Settings | None = None,
 ) -> Rendering:
-    """Compare models' scores on visual STS with those on its text twins: of a benchmark, of tasks, or of all of them.
+    """Compare models' scores on visual STS with those on its text twins: of tasks, or of all of them.
 
-    Scores on pictures are the published ones and yours, or only your `own`; those on text are yours or imported.
+    Scores on pictures are the published ones and yours, or those that `include` names; those on text are
+    yours or imported.
     """
-    everything = benchmark is None and tasks is None
-    visual = [row for row in rows_of(benchmark, list(TWINS) if everything else tasks) if row.name in TWINS]
+    visual = [row for row in rows_of(list(TWINS) if tasks is None else tasks) if row.name in TWINS]
     if not visual:
         raise EmbarkError(f"None of these tasks has a text twin. Those with one: {listed(list(TWINS), len(TWINS))}.")
     rows = [*visual, *(TASKS[name] for name in dict.fromkeys(TWINS[task.name] for task in visual))]
-    loaded = load_results(tasks=rows, published=not own, settings=settings)
+    loaded = load_results(rows, include=include, settings=settings)
     by_task = {  # yours count
         (result.model, result.task): result
         for result in sorted(loaded.results, key=lambda result: result.made_by == "embark")

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from embark.catalogue import check_name, counted, listed
+from embark.field_types import checked
 from embark.models import Loading
 from embark.models.encoder import Encoder
-from embark.results import Results
-from embark.results.task_rows import known_tasks
+from embark.results.selection import select_tasks
 from embark.settings import Settings, load_settings
 from embark.stats.intervals import NO_SPREAD
 from embark.studies.diagnosis import Diagnosis, make_folder
@@ -39,12 +39,13 @@ from embark.studies.omni.directions import TOP, Direction, MixedLists, stored_di
 from embark.studies.omni.maps import ModalityMap, ShiftMaps, item_layout, shift_layout
 from embark.tables import in_points, signed_points
 from embark.tables.drawing import FORMATS
-from embark.tasks import Tasks, choose_tasks
+from embark.tasks import Tasks
 from embark.tasks.omni import KINDS
 
 DEFAULT = "PocketOmni"
 
 
+@checked
 def diagnose_omni(
     model: str | Encoder,
     tasks: Tasks = DEFAULT,
@@ -72,7 +73,7 @@ def diagnose_omni(
         make_folder(out)
     check_name("method for maps", method, METHODS)
     settings = settings or load_settings()
-    rows = choose_tasks(tasks, protocol, known_tasks(Results(settings.results).all(), settings.home))
+    rows = select_tasks(tasks, protocol, settings)
     stored = MixedLists(model, settings, embedding=embed, loading=loading, show_progress=show_progress)
     directions = stored_directions(stored, rows)
     card = stored.encoder.card

@@ -21,7 +21,7 @@ STUDIES = (
         },
         (
             "embark analyze gains --by type --against parameters --plot gains.svg",
-            "embark analyze gains -b UniBench --own --where architecture=vit",
+            "embark analyze gains -b UniBench --include own --where architecture=vit",
         ),
     ),
     Study(
@@ -43,7 +43,7 @@ STUDIES = (
         {"by": BY, "models": MODELS, "where": WHERE},
         (
             "embark analyze extremes --by type",
-            "embark analyze extremes -b UniBench --own --by capability --format latex",
+            "embark analyze extremes -b UniBench --include own --by capability --format latex",
         ),
     ),
     Study(

@@ -15,6 +15,7 @@ from embark.catalogue import check_name, listed
 from embark.models import Loading, get_generator
 from embark.models.adapt import as_generator
 from embark.models.encoder import Generator
+from embark.results.selection import select_tasks
 from embark.run.stages import text_likelihoods, written_texts
 from embark.run.workbench import Workbench
 from embark.settings import Settings, load_settings
@@ -23,7 +24,7 @@ from embark.studies.analysis import Analysis
 from embark.studies.plotting import color, draw_scores, short_task
 from embark.tables import Note, Row, Score, Table, points, short
 from embark.tables.drawing import PAGE
-from embark.tasks import Tasks, choose_tasks
+from embark.tasks import Tasks
 from embark.types import Array, Classes, EmbarkError, Item, Task
 
 LIKELIHOODS = ("likelihood", "mean-likelihood")
@@ -61,14 +62,16 @@ def answers(
     question = PROMPTS[by] if prompt is None else prompt
     settings = settings or load_settings()
     bench = Workbench(settings, show_progress=show_progress)
-    rows = choose_tasks(tasks, None)
+    rows = select_tasks(tasks, None, settings)
     zeroshot = [row for row in rows if row.evaluator == "zeroshot"]
     others = [f"{row.name} ({row.evaluator})" for row in rows if row.evaluator != "zeroshot"]
     if not zeroshot:
         raise EmbarkError(f"Answers need zero-shot tasks; chosen were {listed(others)}.")
-    options = {**vars(loading or Loading()), "settings": settings}
     models = [model] if isinstance(model, str) or not isinstance(model, Sequence) else model
-    generators = [get_generator(name, **options) if isinstance(name, str) else as_generator(name) for name in models]
+    generators = [
+        get_generator(name, loading=loading, settings=settings) if isinstance(name, str) else as_generator(name)
+        for name in models
+    ]
     parts = tuple(answered(bench, generator, row, question, by) for generator in generators for row in zeroshot)
     return Answers(question, by, parts, notes=(f"left out, no zero-shot tasks: {listed(others)}",) if others else ())
 

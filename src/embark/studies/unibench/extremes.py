@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from embark.boards.comparable_results import Include
 from embark.boards.matrix import Matrix, grouped
 from embark.settings import Settings
 from embark.studies.analysis import Analysis
@@ -19,26 +20,25 @@ from embark.studies.plotting import COLORS
 from embark.tables import Exact, Note, Row, Table, applicable, named, points, short
 from embark.tables.drawing import PAGE
 from embark.tasks import Tasks, Wanted
-from embark.types import Array, Benchmark, EmbarkError
+from embark.types import Array, EmbarkError
 
 OVERALL = "Overall"
 
 
 def extremes(
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     by: str = "category",
     models: Wanted = None,
     where: Sequence[str] = (),
-    own: bool = False,
+    include: Include = "all",
     settings: Settings | None = None,
 ) -> Extremes:
     """The mean over models, the best and the worst of them in every group of tasks, and the ratio of their scales.
 
     `models` are names or patterns, `where` conditions on their cards: "architecture=vit", "data=400..2000" (millions).
     """
-    return group_extremes(load_scores(benchmark, tasks, models, where, own, settings), by)
+    return group_extremes(load_scores(tasks, models, where, include, settings), by)
 
 
 @dataclass(frozen=True)

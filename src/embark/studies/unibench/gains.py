@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from embark.boards.comparable_results import Include
 from embark.boards.matrix import Matrix, grouped
 from embark.catalogue import check_name, counted
 from embark.settings import Settings
@@ -17,7 +18,7 @@ from embark.studies.plotting import COLORS, GREY
 from embark.tables import Row, Table, applicable, named, short, signed_points
 from embark.tables.drawing import PAGE
 from embark.tasks import Tasks, Wanted
-from embark.types import Array, Benchmark, EmbarkError
+from embark.types import Array, EmbarkError
 
 AGAINST = ("parameters", "data")
 REFERENCES = ("UniBench/imagenet1k", "Imagenet1kZeroShot", "Imagenet1k")  # the first that has scores
@@ -25,7 +26,6 @@ DRAWS = 1_000
 
 
 def gains(
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     against: str = "data",
@@ -33,7 +33,7 @@ def gains(
     reference: str | None = None,
     models: Wanted = None,
     where: Sequence[str] = (),
-    own: bool = False,
+    include: Include = "all",
     settings: Settings | None = None,
 ) -> Gains:
     """The gain of the most scaled models over the least scaled ones by group, relative to that of a `reference` task.
@@ -42,7 +42,7 @@ def gains(
     ImageNet where it is not named. `models` are names or patterns, `where` conditions on their cards:
     "architecture=vit", "data=400..2000" (millions).
     """
-    matrix = load_scores(benchmark, tasks, models, where, own, settings)
+    matrix = load_scores(tasks, models, where, include, settings)
     capable = all("capability" in task.tags for task in matrix.tasks)
     return relative_gains(matrix, against, by or ("capability" if capable else "category"), reference)
 

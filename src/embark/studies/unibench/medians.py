@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from embark.boards.comparable_results import Include
 from embark.boards.matrix import Matrix, group_of
 from embark.catalogue import counted
 from embark.settings import Settings
@@ -18,26 +19,25 @@ from embark.studies.plotting import color, legend_below, legend_entry, short_tas
 from embark.tables import Row, Score, Table, applicable, named, points
 from embark.tables.drawing import PAGE
 from embark.tasks import Tasks, Wanted
-from embark.types import Array, Benchmark, EmbarkError, Task
+from embark.types import Array, EmbarkError, Task
 
 MODELS_OF_MEDIAN = 6  # models that an interval of their median needs: the range of fewer covers it less often than 95 %
 
 
 def medians(
-    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     by: str = "category",
     models: Wanted = None,
     where: Sequence[str] = (),
-    own: bool = False,
+    include: Include = "all",
     settings: Settings | None = None,
 ) -> Medians:
     """The median score over models on each task, beside the score of guessing; tasks are colored `by` category, type…
 
     `models` are names or patterns, `where` conditions on their cards: "architecture=vit", "data=400..2000" (millions).
     """
-    return field_medians(load_scores(benchmark, tasks, models, where, own, settings), by)
+    return field_medians(load_scores(tasks, models, where, include, settings), by)
 
 
 @dataclass(frozen=True)
