@@ -48,7 +48,7 @@ from PIL import Image
 from embark.engine.batching.batches import cost
 from embark.engine.batching.tuning import Tuning
 from embark.engine.local import Embedding, begin, embed
-from embark.engine.report import Report
+from embark.engine.report import EmbeddingReport
 from embark.engine.workers.preparing import prepare
 from embark.engine.workers.preparing_processes import Preparer
 from embark.items import Items, media, take, text
@@ -497,7 +497,7 @@ def first(items: Sequence[Item], count: int) -> Sequence[Item]:
     return take(items, np.arange(min(count, len(items))))
 
 
-def require_all(report: Report, needs: Sequence[Need]) -> None:
+def require_all(report: EmbeddingReport, needs: Sequence[Need]) -> None:
     """End the benchmark if some items have no vector."""
     if report.embedded != len(needs):
         raise SystemExit(f"{len(needs) - report.embedded} of {len(needs)} items have no vector: {report}")

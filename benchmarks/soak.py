@@ -117,7 +117,7 @@ def work(folder: Path, tasks: Sequence[Task], log: Path, job: Job) -> None:
             file.write(json.dumps(facts).encode() + b"\n")  # one write: whole, unless the kill strikes in it
 
         log_commits(tell)
-        sink.SECONDS = WINDOW
+        sink.COMMIT_SECONDS = WINDOW
         try:
             tell(**do(folder, tasks, job))
         except Exception as error:

@@ -14,7 +14,7 @@ from embark.items.jpeg import plain_jpeg
 from embark.models import resampling
 from embark.models.device_pixels import DevicePixels, open_picture, upright
 from embark.models.encoder import Tower, Towers
-from embark.models.nvjpeg import Refused
+from embark.models.nvjpeg import JpegsRefused
 from embark.models.pixels import BytePreprocessor, Fit
 from embark.types import Encoded, ModelCard
 from tiny import picture
@@ -58,7 +58,7 @@ class StandIn:
                 raise OSError
             pictures = [open_picture(jpeg.data) for jpeg in jpegs]
         except OSError as error:
-            raise Refused("as nvJPEG") from error
+            raise JpegsRefused("as nvJPEG") from error
         return resampling.resize(upright(pictures, jpegs), fit, values)
 
 

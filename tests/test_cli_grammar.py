@@ -11,7 +11,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from embark.catalogue import UnknownName
-from embark.cli import Commands, app
+from embark.cli import CommandGroup, app
 from embark.models import MODELS
 from embark.tasks import TASKS
 from embark.types import EmbarkError
@@ -44,10 +44,10 @@ def test_no_help_is_longer_than_a_screen(words: tuple[str, ...]) -> None:
 
 
 def test_every_command_stands_under_a_head() -> None:
-    names = [name for names in Commands.HEADS.values() for name in names]
+    names = [name for names in CommandGroup.HEADS.values() for name in names]
     assert sorted(names) == sorted(words[0] for words in ALL if len(words) == 1)
     shown = run("--help").stdout
-    for head, under in Commands.HEADS.items():
+    for head, under in CommandGroup.HEADS.items():
         section = shown[shown.index(f"\n{head}:\n") :]
         assert all(f"\n  {name} " in section for name in under)
 

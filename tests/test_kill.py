@@ -31,7 +31,7 @@ import embark
 from embark.engine.workers import sink
 from embark.settings import load_settings
 
-log, home, results, batch_size, pause, sink.SECONDS = *sys.argv[1:4], *map(float, sys.argv[4:7])
+log, home, results, batch_size, pause, sink.COMMIT_SECONDS = *sys.argv[1:4], *map(float, sys.argv[4:7])
 model, log = embark.get_model("embark/pocket"), open(log, "a")
 forward = model.embed
 
@@ -124,12 +124,12 @@ def test_twenty_kills_change_nothing_and_lose_at_most_the_commit_window(tmp_path
 
 @pytest.mark.slow
 def test_the_window_is_what_the_sink_says(tmp_path: Path) -> None:
-    process = start(tmp_path, MANY, PAUSE, sink.SECONDS)
+    process = start(tmp_path, MANY, PAUSE, sink.COMMIT_SECONDS)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and not (
-        (log := batches(tmp_path)) and log[-1][0] - log[0][0] > 2 * sink.SECONDS + DISK
+        (log := batches(tmp_path)) and log[-1][0] - log[0][0] > 2 * sink.COMMIT_SECONDS + DISK
     ):
         time.sleep(0.01)
     embedded = set[str]().union(*(items for _, items in batches(tmp_path)))
-    safe = kill(process, tmp_path, window=sink.SECONDS)
+    safe = kill(process, tmp_path, window=sink.COMMIT_SECONDS)
     assert 0 < len(safe) <= len(stored(tmp_path)) <= len(embedded) + 2 * BATCH

@@ -13,8 +13,11 @@ from functools import cache
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # numbers of mallopt's options
 KEPT = 64 << 20  # bytes that are free at the end of a heap
-LARGE = 4 << 20  # bytes of a piece that comes from the system alone, and goes back when it is freed
-ENVIRONMENT = {"MALLOC_TRIM_THRESHOLD_": str(KEPT), "MALLOC_MMAP_THRESHOLD_": str(LARGE)}  # the same, for a new process
+LARGE_BYTES = 4 << 20  # bytes of a piece that comes from the system alone, and goes back when it is freed
+ENVIRONMENT = {
+    "MALLOC_TRIM_THRESHOLD_": str(KEPT),
+    "MALLOC_MMAP_THRESHOLD_": str(LARGE_BYTES),
+}  # the same, for a new process
 
 
 @cache
@@ -23,7 +26,7 @@ def keep_freed_memory() -> None:
     with suppress(OSError, AttributeError, TypeError):  # of other systems
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(TRIM_THRESHOLD, KEPT)
-        mallopt(MMAP_THRESHOLD, LARGE)
+        mallopt(MMAP_THRESHOLD, LARGE_BYTES)
 
 
 def return_memory() -> None:

@@ -14,7 +14,7 @@ from embark.types import EmbarkError
 T = TypeVar("T")
 K = TypeVar("K")
 V = TypeVar("V")
-FEW = 12  # names that a message can list
+LISTED_NAMES = 12  # names that a message can list
 
 
 class Named(Protocol):
@@ -37,7 +37,7 @@ class UnknownName(EmbarkError, KeyError):
         near = difflib.get_close_matches(name.lower(), by_lower, n=3)
         near += [lower for lower in by_lower if name.lower() in lower and lower not in near][: 3 - len(near)]
         advice = f" Did you mean {' or '.join(by_lower[n] for n in near)}?" if near else ""
-        if not (advice or hint) and 0 < len(by_lower) <= FEW:
+        if not (advice or hint) and 0 < len(by_lower) <= LISTED_NAMES:
             advice = f" There are {', '.join(by_lower.values())}."
         super().__init__(f"There is no {what} named '{name}'.{advice}{' ' + hint if hint else ''}")
 
@@ -163,7 +163,7 @@ def group_values(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     return groups
 
 
-def listed(names: Sequence[str], most: int = FEW) -> str:
+def listed(names: Sequence[str], most: int = LISTED_NAMES) -> str:
     """Names separated by commas; of many, only the first."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 

@@ -36,7 +36,7 @@ PARTS = {"columns": "column", "options": "option", "params": "parameter", "measu
 
 
 @dataclass(frozen=True)
-class Entry:
+class DeclaredValue:
     """A column, option, parameter or measure that a value of a seam declares, or another field of it."""
 
     part: str  # "column", "option", "parameter", "measure", or "field"
@@ -52,7 +52,7 @@ class Reference(Noted):
     kind: Kind
     name: str
     about: str
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[DeclaredValue, ...] = ()
     rows: Mapping[str, tuple[str, ...]] | None = None
 
     def table(self) -> Table:
@@ -89,7 +89,7 @@ def _about(value: Any) -> str:
     return str(vars(value).get("about", ""))
 
 
-def _declared(value: Any) -> Iterator[Entry]:
+def _declared(value: Any) -> Iterator[DeclaredValue]:
     """An entry for each column, option, parameter and measure of a value of a seam, and for other fields it has."""
     for name in SHOWN.get(type(value), vars(value)):
         fact = getattr(value, name)
@@ -97,9 +97,9 @@ def _declared(value: Any) -> Iterator[Entry]:
             for key, item in fact.items():
                 text = f"statistic: {item}" if name == "measures" else str(item)
                 texts = (item.values, item.about) if isinstance(item, Option) else ("", text)
-                yield Entry(PARTS.get(name, name), key, *texts)
+                yield DeclaredValue(PARTS.get(name, name), key, *texts)
         elif name not in ("name", "about") and not (fact is None or fact is False or fact in ("", ())):
-            yield Entry("field", name, _text(fact), "")
+            yield DeclaredValue("field", name, _text(fact), "")
 
 
 def _notes(value: Any) -> Iterator[str]:

@@ -23,7 +23,7 @@ from embark.types import EmbarkError
 
 TRIES = 6
 PAUSE = 1.0  # seconds before the second try; doubled each time
-PATIENCE = 300.0  # the longest pause in seconds, even if the server asks for a longer one
+LONGEST_PAUSE_SECONDS = 300.0  # the longest pause in seconds, even if the server asks for a longer one
 TIMEOUT = 60.0  # seconds without a byte
 NOTICE = 2.0  # seconds of a pause from which on a line says why we wait
 TELLING = 4  # characters of a secret that are not shown
@@ -48,7 +48,7 @@ class TemporaryFailure(Exception):
         self.page = page
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A refusal by the server, which repeating the request would not change: HTTP status and the page that was sent."""
 
     def __init__(self, status: int, reason: str, page: bytes = b"") -> None:
@@ -76,7 +76,7 @@ def with_retries(
             return attempt()
         except TemporaryFailure as failure:
             why = failure
-            wait = min(PAUSE * 2 ** (tried - 1) if failure.wait is None else failure.wait, PATIENCE)
+            wait = min(PAUSE * 2 ** (tried - 1) if failure.wait is None else failure.wait, LONGEST_PAUSE_SECONDS)
             wait *= 1 + jitter * random.random()
             if tried == TRIES or time.monotonic() + wait > start + deadline:
                 break
@@ -99,7 +99,7 @@ def send(request: urllib.request.Request, opener: urllib.request.OpenerDirector 
             if error.code in BUSY:
                 reason = f"HTTP {error.code} {error.reason}"
                 raise TemporaryFailure(reason, retry_after(error.headers), page=page) from None
-            raise Refused(error.code, str(error.reason), page) from None
+            raise RequestRefused(error.code, str(error.reason), page) from None
     except (OSError, http.client.HTTPException) as error:
         cause: object = getattr(error, "reason", None) or error
         raise TemporaryFailure(str(cause) or type(cause).__name__, unreachable=isinstance(cause, UNREACHABLE)) from None

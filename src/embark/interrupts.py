@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 INTERRUPTED = 130  # the exit status after Ctrl-C
-PATIENCE = 1.5  # seconds after Ctrl-C in which a process may end by itself
+END_SECONDS = 1.5  # seconds after Ctrl-C in which a process may end by itself
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def end_soon(message: str) -> Iterator[None]:
             while (numbers := ours.recv(64)) and signal.SIGINT not in numbers:
                 pass
         if numbers:
-            time.sleep(PATIENCE)
+            time.sleep(END_SECONDS)
             if ended.acquire(blocking=False):
                 _end(message)
 
@@ -60,7 +60,7 @@ def end_soon(message: str) -> Iterator[None]:
             atexit._run_exitfuncs()
         if ended.acquire(blocking=False):
             _end(message)
-        time.sleep(PATIENCE)  # the other thread is ending the process
+        time.sleep(END_SECONDS)  # the other thread is ending the process
 
 
 def _end(message: str) -> None:

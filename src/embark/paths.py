@@ -29,7 +29,7 @@ class Outside(EmbarkError):
     """A path that leads out of its folder."""
 
 
-class Refused(EmbarkError):
+class UnsafePath(EmbarkError):
     """A file that is not read, because it is not what it must be; the message is its name with the reason."""
 
 
@@ -86,22 +86,22 @@ def read_file(root: Path, relative: str, most: int) -> bytes:
         handle = _opened(root, path.parts)
     except OSError as error:
         if error.errno in LINKED:
-            raise Refused(f"{relative} is a link, or lies behind one") from None
-        raise Refused(f"{relative} cannot be read ({error.strerror})") from error
+            raise UnsafePath(f"{relative} is a link, or lies behind one") from None
+        raise UnsafePath(f"{relative} cannot be read ({error.strerror})") from error
     try:
         facts = os.fstat(handle)
         if not stat.S_ISREG(facts.st_mode):
-            raise Refused(f"{relative} is no plain file")
+            raise UnsafePath(f"{relative} is no plain file")
         if facts.st_nlink > 1:
-            raise Refused(f"{relative} is a hard link: the file has {facts.st_nlink} names")
+            raise UnsafePath(f"{relative} is a hard link: the file has {facts.st_nlink} names")
         if facts.st_size > most:
-            raise Refused(f"{relative} has {facts.st_size:,} bytes, where {most:,} are the most")
+            raise UnsafePath(f"{relative} has {facts.st_size:,} bytes, where {most:,} are the most")
         with open(handle, "rb", closefd=False) as file:
             data = file.read(facts.st_size + 1)
     finally:
         os.close(handle)
     if len(data) != facts.st_size:
-        raise Refused(f"{relative} was written while it was read")
+        raise UnsafePath(f"{relative} was written while it was read")
     return data
 
 

@@ -24,7 +24,7 @@ from embark.models.encoder import Encoder, render_item, renders_plainly
 from embark.protocol import vector_space
 from embark.types import Array, Dataset, Item, Rendered, Style, Task, role_of
 
-BLOCK = 1024  # needs that are made at a time
+BLOCK_NEEDS = 1024  # needs that are made at a time
 LETTERS = {"t": "text", "i": "image", "v": "video", "a": "audio"}  # of directions: it2t
 SIDES = {  # that tasks of an evaluator embed
     "retrieval": ("query", "document"),
@@ -158,8 +158,8 @@ class Needs(Sequence[Need]):
         return need
 
     def __iter__(self) -> Iterator[Need]:
-        for start in range(0, len(self), BLOCK):
-            yield from self.take(slice(start, start + BLOCK))._list()
+        for start in range(0, len(self), BLOCK_NEEDS):
+            yield from self.take(slice(start, start + BLOCK_NEEDS))._list()
 
     def _list(self) -> list[Need]:
         needs: dict[int, Need] = {}

@@ -550,7 +550,7 @@ def _die_with_parent() -> None:
 
 LENGTH = struct.Struct("<Q")
 CLOCK = struct.Struct("<d")
-HEAD = struct.Struct("<?QQ")  # whether it is in shared memory, the number of buffers, bytes in all
+MESSAGE_HEAD = struct.Struct("<?QQ")  # whether it is in shared memory, the number of buffers, bytes in all
 ALIGNED = 64
 INLINE = 16 << 10  # bytes up to which a message is sent through the channel, whose buffer takes several of them
 
@@ -572,7 +572,7 @@ class _Message:
 
     def send(self, channel: socket.socket) -> None:
         shared = self.size > INLINE
-        head = HEAD.pack(shared, len(self.pieces), self.size)
+        head = MESSAGE_HEAD.pack(shared, len(self.pieces), self.size)
         if not shared:
             body = bytearray(self.size)
             for place, piece in zip(self.places, self.pieces, strict=True):
@@ -593,10 +593,10 @@ class _Message:
 
 def receive(channel: socket.socket) -> Any:
     """The value of the next message; its arrays are views of memory that is free when they are."""
-    head, files, _, _ = socket.recv_fds(channel, HEAD.size, 1)
+    head, files, _, _ = socket.recv_fds(channel, MESSAGE_HEAD.size, 1)
     if not head:
         raise _ChannelClosed
-    shared, count, size = HEAD.unpack(head + _exactly(channel, HEAD.size - len(head)))
+    shared, count, size = MESSAGE_HEAD.unpack(head + _exactly(channel, MESSAGE_HEAD.size - len(head)))
     body = _mapped(files[0], size) if shared else memoryview(_exactly(channel, size))
     sizes = [LENGTH.unpack_from(body, LENGTH.size * row)[0] for row in range(count - 1)]
     places, _ = _places([LENGTH.size * (count - 1), *sizes])

@@ -30,7 +30,9 @@ from embark.types import EmbarkError, Task
 
 SECRET = "…"
 ADDRESS = "a private address"
-LEAST = 4  # letters of a name that is removed where it stands alone; shorter ones go with paths and addresses only
+LEAST_LETTERS = (
+    4  # letters of a name that is removed where it stands alone; shorter ones go with paths and addresses only
+)
 # Names of accounts and machines that are also ordinary words, or words of embark: they tell nobody's name.
 COMMON = frozenset({
     "admin", "administrator", "audio", "build", "builder", "clip", "cluster", "code", "coder", "compute", "computer",
@@ -129,7 +131,7 @@ class Private:
 
 def distinctive(name: str) -> bool:
     """Whether a name of an account or a machine is removed where it stands alone: no short one, no ordinary word."""
-    return len(name) >= LEAST and name.lower() not in COMMON and not name.isdigit()
+    return len(name) >= LEAST_LETTERS and name.lower() not in COMMON and not name.isdigit()
 
 
 def this_machine(settings: Settings | None = None, environment: Mapping[str, str] = os.environ) -> Private:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from embark import evaluators
-from embark.engine.report import Report
+from embark.engine.report import EmbeddingReport
 from embark.items import as_keys, text
 from embark.items.drop_items import without
 from embark.planning import Demand
@@ -263,14 +263,14 @@ def test_unreadable_items_leave_a_smaller_task_and_a_warning(kind: str) -> None:
     keys = {side: as_keys([f"{side} {n}".encode().ljust(32) for n in range(len(s))]) for side, s in data.sides.items()}
     bad = {keys[side][row].tobytes(): "broken" for side, rows in UNRANKED[kind].items() for row in rows}
     asked = Demand(task(kind, params), "test", "default", data, keys)
-    left = readable_items(asked, Report(unreadable=bad))
+    left = readable_items(asked, EmbeddingReport(unreadable=bad))
     (warning,) = left.data.skipped
     assert warning.startswith(f"left out {len(bad)} unreadable items: ")
     assert {side: len(k) for side, k in left.keys.items()} == {side: len(s) for side, s in left.data.sides.items()}
     found = evaluators.evaluate(kind, left.data.truth, kept(left.data, vectors), params)
     same(found, evaluators.evaluate(kind, *fewer(kind, truth, dict(vectors)), params))
     with pytest.raises(EmbarkError, match="set unreadable='skip'"):
-        readable_items(replace(asked, task=task(kind, params, "error")), Report(unreadable=bad))
+        readable_items(replace(asked, task=task(kind, params, "error")), EmbeddingReport(unreadable=bad))
 
 
 def test_a_scores_version_changes_with_the_evaluator_below_it(monkeypatch: pytest.MonkeyPatch) -> None:

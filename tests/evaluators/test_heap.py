@@ -97,13 +97,13 @@ def test_chunks_come_one_after_another() -> None:
 
 def test_rows_of_one_query_id_share_a_heap(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both rows of q find three documents; four of the six scores stay: .9 a, .8 b, .7 c and .5 b."""
-    monkeypatch.setattr(heap_module, "TOP", 4)
+    monkeypatch.setattr(heap_module, "HEAP_ENTRIES", 4)
     scores = [[0.9, 0.2, 0.1], [0.3, 0.8, 0.7], [0.1, 0.5, 0.4]]
     assert lists(scores, "abc", "qrq") == ["abc", "bca"]  # q: [.2 b, .4 c, .5 b, .9 a]
 
 
 def test_a_list_ends_where_the_heap_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heap_module, "TOP", 3)
+    monkeypatch.setattr(heap_module, "HEAP_ENTRIES", 3)
     assert lists([0.9, 0.8, 0.7, 0.6, 0.5], "aabcd") == ["ab"]
 
 
@@ -251,7 +251,7 @@ def test_lists_are_those_of_mtebs_search(heap: str, monkeypatch: pytest.MonkeyPa
         scores = np.round(scores, int(rng.integers(0, 3))) if turn % 2 else scores
         top, chunk = int(rng.integers(1, 60)), int(rng.integers(1, columns + 9))
         top = max(top, chunk // 64 + 1)  # below that, torch takes another way, which mteb's sizes never need
-        monkeypatch.setattr(heap_module, "TOP", top)
+        monkeypatch.setattr(heap_module, "HEAP_ENTRIES", top)
         search = Search(chunk, top + (heap == "mteb2"), SEARCHES[heap].best)
         expected = oracle(scores, queries, documents, chunk, top)
         ids = np.array(queries), np.array(documents)

@@ -61,7 +61,7 @@ if stage == "reading":
 if stage == "scoring":
     evaluators.evaluate = hang
 if stage == "processes":
-    preparing_processes.ENOUGH["image"] = 1
+    preparing_processes.ENOUGH_ITEMS["image"] = 1
 pixels = hang if stage == "threads" else worker_functions.pixels
 card = embark.types.ModelCard("test/slow", "1", "functions", ("text", "image", "video"), dim=3, stored="float32")
 encoder = Slow(card, {"text": Tower(words), **image_towers(means, pixels)})

@@ -35,7 +35,7 @@ SECONDS = 60.0
 @pytest.fixture(autouse=True)
 def in_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every picture is prepared by a worker process, which has little time for it."""
-    monkeypatch.setitem(preparing_processes.ENOUGH, "image", 1)
+    monkeypatch.setitem(preparing_processes.ENOUGH_ITEMS, "image", 1)
     monkeypatch.setenv("EMBARK_ITEM_SECONDS", "1")
 
 

@@ -188,7 +188,7 @@ def test_retry_after_is_respected_within_reason(hub: FakeHub, sha: str, monkeypa
     client().resolve(ID, "main")
     hub.retry_after, hub.busy = "soon", [503, 503]
     client().resolve(ID, "main")
-    assert waited == [7, 7, 0, http.PATIENCE, 1, 2]
+    assert waited == [7, 7, 0, http.LONGEST_PAUSE_SECONDS, 1, 2]
 
 
 def test_a_hub_that_stays_busy_is_an_error(hub: FakeHub, sha: str) -> None:
@@ -340,7 +340,7 @@ def test_large_downloads_show_their_progress(hub: FakeHub, sha: str, monkeypatch
         shown.extend([title, total])
         yield shown.append
 
-    monkeypatch.setattr(embark_hub, "LARGE", 9_000_000)
+    monkeypatch.setattr(embark_hub, "PROGRESS_BYTES", 9_000_000)
     showing = Hub(load_settings(), progress)
     showing.get(ID, sha, "a b/notes#1.txt")
     assert shown == []

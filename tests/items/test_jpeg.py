@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from embark.items.decoding import UnreadableMedia, decode
-from embark.items.jpeg import HEAD, TAIL, plain_jpeg
+from embark.items.jpeg import HEAD_BYTES, TAIL, plain_jpeg
 from embark.items.upright import UprightMedia
 from embark.types import Encoded, Media
 
@@ -113,7 +113,7 @@ def test_views_are_told_apart_as_bytes_are() -> None:
 
 def test_a_long_header_is_read_to_its_end() -> None:
     data = encoded(NOISE, subsampling=2)
-    comment = b"\xff\xfe" + (2 + 2 * HEAD).to_bytes(2, "big") + bytes(2 * HEAD)
+    comment = b"\xff\xfe" + (2 + 2 * HEAD_BYTES).to_bytes(2, "big") + bytes(2 * HEAD_BYTES)
     longer = data[:2] + comment + data[2:]
     picture = plain_jpeg(longer)
     usual = plain_jpeg(data)

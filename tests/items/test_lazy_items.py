@@ -139,7 +139,7 @@ def test_pictures_are_turned_as_they_would_be_in_memory(pictures: tuple[list[byt
 def test_hashes_are_computed_in_blocks_and_kept(
     pictures: tuple[list[bytes], Callable[[], rows.Rows]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("embark.items.lazy_media.BLOCK", 4)
+    monkeypatch.setattr("embark.items.lazy_media.FILE_HASHES", 4)
     content, opened = pictures
     made, _ = opened().media_items("image", "image")
     expected = [digest((Media("image", (data,)),)) for data in content]
@@ -156,11 +156,11 @@ def test_media_are_hashed_by_several_threads_at_once(monkeypatch: pytest.MonkeyP
     both = threading.Barrier(2, timeout=30)
 
     def slow(number: int) -> bytes:
-        if number % items.FEW == 0:
+        if number % items.HASHED_MEDIA == 0:
             both.wait()  # for another thread
         return b"%d" % number
 
-    count = 2 * items.FEW
+    count = 2 * items.HASHED_MEDIA
     made = [items.media("image", partial(slow, number)) for number in range(count)]
     expected = [digest((Media("image", (b"%d" % number,)),)) for number in range(count)]
     assert items.digests(made).tolist() == expected

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embark.items import lazy_media
-from embark.items.lazy_media import BLOCK, ParquetColumn, SampleColumn
+from embark.items.lazy_media import FILE_HASHES, ParquetColumn, SampleColumn
 from embark.types import EmbarkError
 
 
@@ -60,7 +60,7 @@ def test_short_row_groups_are_hashed_without_keeping_them(
     for scan in media.scans(np.arange(2500)):
         scan()
     assert len(groups._columns) == loads
-    assert 2 * BLOCK < 2500
+    assert 2 * FILE_HASHES < 2500
     assert media.hashes(np.array([2499])).tobytes() == lazy_media._sha256(b"2499")
 
 

@@ -79,7 +79,7 @@ def test_there_are_a_few_graphs_at_most(passes: tuple[Graphs, Any], monkeypatch:
     recorder = use(monkeypatch, Recorded())
     for rows in range(WORTH_IT, WORTH_IT + 20):
         by_graphs(batch(rows))
-    assert len(recorder.shapes) == graphs.MOST
+    assert len(recorder.shapes) == graphs.MOST_GRAPHS
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def test_lines_end_in_line_feeds_alone(hub: FakeHub) -> None:
 def test_tables_are_unpacked_in_blocks_into_home(
     hub: FakeHub, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("embark.items.limits.BLOCK", 7)
+    monkeypatch.setattr("embark.items.limits.BLOCK_BYTES", 7)
     files = packed(hub, {"set/first.txt": b"before", "set/a.csv": b"n,text\n1,one\n2,two\n", "set/last.txt": b"after"})
     assert files.table("*.csv").records() == [{"n": "1", "text": "one"}, {"n": "2", "text": "two"}]
     assert [path.relative_to(client().home).parts[0] for path in elsewhere.rglob("a.csv")] == ["unpacked"]

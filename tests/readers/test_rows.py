@@ -255,7 +255,7 @@ def test_a_row_group_that_cannot_be_read_is_tried_again(hub: FakeHub, elsewhere:
 
 
 def test_digests_are_kept_for_the_next_run(hub: FakeHub, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lazy_media, "BLOCK", 4)
+    monkeypatch.setattr(lazy_media, "FILE_HASHES", 4)
     pictures = [RED, GREEN, BLUE] * 3
     media = opened(hub, {SHARD: parquet({"image": pictures})}).media("image", "image")
     wanted = [Media("image", (one,)).digest for one in pictures]

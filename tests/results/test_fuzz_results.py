@@ -35,7 +35,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody else writes here, so nobody is waited for."""
-    monkeypatch.setattr("embark.results.schema.PATIENCE", 1)
+    monkeypatch.setattr("embark.results.schema.LOOKS", 1)
 
 
 def as_written_or_named(written: Path, folder: Path, dice: random.Random) -> None:

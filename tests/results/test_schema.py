@@ -60,7 +60,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody else writes here, so nobody is waited for."""
-    monkeypatch.setattr("embark.results.schema.PATIENCE", 1)
+    monkeypatch.setattr("embark.results.schema.LOOKS", 1)
 
 
 @dataclass(frozen=True)

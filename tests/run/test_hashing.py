@@ -13,7 +13,7 @@ import pytest
 
 from embark.items import digests, lazy_media
 from embark.items.lazy_items import Chained, MediaItems, Numbered
-from embark.items.lazy_media import BLOCK, ParquetColumn
+from embark.items.lazy_media import FILE_HASHES, ParquetColumn
 from embark.models.encoder import Capabilities
 from embark.run import hashing
 from embark.run.hashing import HashingProcesses
@@ -22,7 +22,7 @@ from embark.types import Dataset, Groups, Side
 
 def items(folder: Path, blocks: int) -> MediaItems:
     """Items of a table that has so many blocks of hashes."""
-    count = blocks * BLOCK - 7
+    count = blocks * FILE_HASHES - 7
     path = folder / "pictures.parquet"
     pq.write_table(pa.table({"image": pa.array([b"%d" % row for row in range(count)], pa.binary())}), path)
     return MediaItems("image", ParquetColumn(str(path), str(folder / "digests"), "image"), np.arange(count))
@@ -30,7 +30,7 @@ def items(folder: Path, blocks: int) -> MediaItems:
 
 def test_processes_leave_on_disk_what_keys_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = items(tmp_path, 3)
-    monkeypatch.setattr(hashing, "ENOUGH", 2)
+    monkeypatch.setattr(hashing, "ENOUGH_BLOCKS", 2)
     with HashingProcesses() as processes:
         processes.scan([rows])
         assert processes._workers is not None
@@ -38,7 +38,7 @@ def test_processes_leave_on_disk_what_keys_need(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(ParquetColumn, "read_in_order", None)  # nothing is read again
     lazy_media._facts.cache_clear()
     sequence = rows.sequence
-    assert sequence.hashes(np.array([BLOCK + 5])).tobytes() == hashlib.sha256(b"%d" % (BLOCK + 5)).digest()
+    assert sequence.hashes(np.array([FILE_HASHES + 5])).tobytes() == hashlib.sha256(b"%d" % (FILE_HASHES + 5)).digest()
     assert len(digests(rows)) == len(rows)
 
 
@@ -48,7 +48,7 @@ def test_few_blocks_and_models_of_one_lane_start_no_process(tmp_path: Path, monk
     with HashingProcesses() as processes:
         processes.scan([rows])
         assert processes._workers is None
-        monkeypatch.setattr(hashing, "ENOUGH", 1)
+        monkeypatch.setattr(hashing, "ENOUGH_BLOCKS", 1)
         processes._possible = True
         processes.hash(data, SimpleNamespace(capabilities=Capabilities(lanes=1)))  # type: ignore[arg-type]
         assert processes._workers is None
@@ -60,7 +60,7 @@ def test_few_blocks_and_models_of_one_lane_start_no_process(tmp_path: Path, monk
 def test_processes_that_run_hash_few_blocks_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "other").mkdir()
     many, few = items(tmp_path, 3), items(tmp_path / "other", 1)
-    monkeypatch.setattr(hashing, "ENOUGH", 2)
+    monkeypatch.setattr(hashing, "ENOUGH_BLOCKS", 2)
     with HashingProcesses() as processes:
         processes.scan([few])
         assert not any(scan.is_done() for scan in few.scans())
@@ -78,7 +78,7 @@ def test_a_file_that_cannot_be_read_is_the_error_of_who_needs_it(
     (tmp_path / "pictures.parquet").write_bytes(
         content[:40] + bytes(len(content) // 2) + content[40 + len(content) // 2 :]
     )
-    monkeypatch.setattr(hashing, "ENOUGH", 1)
+    monkeypatch.setattr(hashing, "ENOUGH_BLOCKS", 1)
     with HashingProcesses() as processes:
         processes.scan([Chained([rows])])
     with pytest.raises(Exception, match=r"pictures\.parquet"):

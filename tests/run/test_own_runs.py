@@ -252,7 +252,7 @@ def test_scores_are_printed_as_they_come(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("embark.run.model_stream.LONG", 0.0)
+    monkeypatch.setattr("embark.run.model_stream.SCORES_AFTER_SECONDS", 0.0)
     evaluate(["embark/random", tiny], two_tasks(pictures()))
     out, err = capsys.readouterr()
     lines = [re.sub(r"^20\d\d-\d\d-\d\d \d\d:\d\d:\d\d ", "at this time: ", line) for line in err.splitlines()]

@@ -18,7 +18,7 @@ from embark.models.encoder import Bill, Capabilities
 from embark.planning import Demand
 from embark.run import evaluate, predictions
 from embark.run.plans import plan
-from embark.run.predictions import Prediction, prediction_file, scoring_seconds
+from embark.run.predictions import TimePrediction, prediction_file, scoring_seconds
 from embark.run.workbench import Workbench
 from embark.settings import load_settings
 from embark.tasks import TASKS
@@ -37,9 +37,9 @@ def slow(seconds: float = 0.002, name: str = "test/slow") -> embark.Encoder:
     return embark.encoder(text=embed, name=name, revision="1")
 
 
-def only_prediction() -> Prediction:
+def only_prediction() -> TimePrediction:
     [path] = (load_settings().home / "predictions").iterdir()
-    return Prediction(**json.loads(path.read_text()))
+    return TimePrediction(**json.loads(path.read_text()))
 
 
 def test_a_prediction_is_within_a_factor_two() -> None:
@@ -77,12 +77,12 @@ def test_a_run_of_something_else_is_not_compared() -> None:
 def test_a_prediction_of_another_day_or_in_another_form_is_none() -> None:
     model = slow(0.0)
     path = prediction_file(load_settings(), [model.card], [TASKS[TASK]])
-    Prediction(1, 300, 5.0, time.time() - 2 * 24 * 3600).save(path)
+    TimePrediction(1, 300, 5.0, time.time() - 2 * 24 * 3600).save(path)
     assert evaluate(model, TASK).predicted is None
     path.write_text('{"seconds": 3}')
-    assert Prediction.load(path) is None
+    assert TimePrediction.load(path) is None
     path.write_text("[")
-    assert Prediction.load(path) is None
+    assert TimePrediction.load(path) is None
 
 
 def test_a_home_that_cannot_be_written_keeps_nothing(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ TASK = TASKS["PocketNameSTS"]
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A loaded machine must not change the order."""
-    monkeypatch.setattr(read_ahead, "PATIENCE", 20.0)
+    monkeypatch.setattr(read_ahead, "WAIT_SECONDS", 20.0)
 
 
 def named(count: int) -> list[Task]:
@@ -102,7 +102,7 @@ def test_an_error_is_the_content_of_its_task_alone() -> None:
 
 
 def test_a_slow_task_does_not_hold_back_those_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_ahead, "PATIENCE", 0.05)
+    monkeypatch.setattr(read_ahead, "WAIT_SECONDS", 0.05)
     tasks = named(3)
     go_on = threading.Event()
 

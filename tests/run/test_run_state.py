@@ -13,7 +13,7 @@ from embark.run.run_state import state_file
 
 
 def test_a_run_that_stores_nothing_leaves_no_home_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_state, "SECONDS", 0.01)
+    monkeypatch.setattr(run_state, "STATE_SECONDS", 0.01)
     settings = embark.load_settings(tmp_path / "home")
     with state_file(settings, "slow", dict):
         time.sleep(0.2)

@@ -37,7 +37,7 @@ from rankings import WORDS, counting, hash_of, ranking
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each task is a wave of its own, in order, and there is memory for one."""
     monkeypatch.setattr("embark.run.read_ahead.WAVE", 1)
-    monkeypatch.setattr("embark.run.read_ahead.PATIENCE", 20.0)
+    monkeypatch.setattr("embark.run.read_ahead.WAIT_SECONDS", 20.0)
     monkeypatch.setattr("embark.run.model_stream.size_of", lambda data: 1 << 40)
 
 

@@ -180,7 +180,7 @@ def test_without_its_data_a_run_shows_what_it_has(scored: embark.Settings, tmp_p
 def test_data_that_are_too_large_are_not_read(
     scored: embark.Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(galleries, "LARGE", 5)
+    monkeypatch.setattr(galleries, "LARGE_ITEMS", 5)
     site = embark.site.export(tmp_path / "page", include="own", settings=scored)
     gallery = data(site.folder, f"items/{data(site.folder, 'index')['items']['PagesRetrieval']}")
     assert "6 are too many" in gallery["note"]

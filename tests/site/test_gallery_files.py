@@ -24,7 +24,7 @@ class Deadly:
 
 def allow_two_processes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(gallery_files, "cores", lambda: 2)
-    patch.setattr(gallery_files, "ENOUGH", 1)
+    patch.setattr(gallery_files, "ENOUGH_GALLERIES", 1)
 
 
 def written(folder: Path) -> dict[str, bytes]:

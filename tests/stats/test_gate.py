@@ -19,15 +19,17 @@ from embark.cli import app
 from embark.results import Record, Results, TaskResult, outcome_columns
 from embark.settings import load_settings
 from embark.stats.compare import Comparison
-from embark.stats.gate import Pair, Tally, losses
+from embark.stats.gate import ModelPair, Tally, losses
 from embark.tasks import TASKS
 from embark.types import Array, ModelCard
 
 WORKFLOW = Path(__file__).parents[2] / "examples" / "compare.yml"
 
 
-def pair(task: str, difference: float, holm: float) -> Pair:
-    return Pair(task, "Retrieval", 0.5 + difference, 0.5, difference - 0.01, difference + 0.01, holm / 2, 100, holm)
+def pair(task: str, difference: float, holm: float) -> ModelPair:
+    return ModelPair(
+        task, "Retrieval", 0.5 + difference, 0.5, difference - 0.01, difference + 0.01, holm / 2, 100, holm
+    )
 
 
 def put(model: str, task: str, right: Array) -> None:

@@ -66,7 +66,7 @@ def test_a_bucket_holds_what_was_committed_and_a_mirror_only_copies(disk: Store,
 
 def test_looking_up_keys_fetches_no_rows(disk: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bucket_module, "WHOLE", 0)
-    monkeypatch.setattr(bucket_module, "TOP", 1000)
+    monkeypatch.setattr(bucket_module, "TOP_BYTES", 1000)
     space = disk.space("5face")
     write(space, range(3))
     write(space, range(3, 103))  # its top is longer than the first request

@@ -23,7 +23,7 @@ from embark.results import Results
 from embark.settings import Settings, load_settings
 from embark.tasks import TASKS, get_benchmark
 from embark.types import Array, EmbarkError
-from embark.verification.references import Reference, printed_references
+from embark.verification.references import ScoreReference, printed_references
 from numbers_model import NumbersModel, number_task
 
 CLIP = "openai/clip-vit-base-patch32"
@@ -162,12 +162,12 @@ def test_parts_that_are_not_published_are_left_out(tmp_path: Path) -> None:
     embark.exchange.import_results(as_mteb(tmp_path, tasks=[row.name]))
     [ours] = [result for result in Results(load_settings().results).all() if result.task == row.name]
     few = replace(ours, records=ours.records[:3], score=float(np.mean([r.score for r in ours.records[:3]])))
-    check = verification._check(row, ours, Reference((few,)), None)
+    check = verification._check(row, ours, ScoreReference((few,)), None)
     assert check.scores is not None
     assert check.scores.note == f"over the 3 of {len(ours.records)} parts that are published"
     assert check.scores.difference == pytest.approx(0)
     elsewhere = [replace(record, subset="elsewhere") for record in few.records]
-    check = verification._check(row, ours, Reference((replace(few, records=tuple(elsewhere)),)), None)
+    check = verification._check(row, ours, ScoreReference((replace(few, records=tuple(elsewhere)),)), None)
     assert check.why == "it is published on other splits or subsets"
 
 

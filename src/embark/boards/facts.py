@@ -31,8 +31,8 @@ from embark.tasks import BENCHMARKS, TASKS, known_benchmarks, size
 from embark.tasks.data_sets import data_sets
 from embark.types import Benchmark, EmbarkError, Item, Media, ModelCard, Style, Task, Text, role_of
 
-SHOWN = 12  # values of a list
-PARTS = 3  # splits and subsets whose fingerprints are shown
+SHOWN_VALUES = 12  # values of a list
+SHOWN_PARTS = 3  # splits and subsets whose fingerprints are shown
 TEXT = 200  # characters of a sample
 BEST = 5  # published models
 EMPTY: tuple[Any, ...] = (None, "", [], {}, ())
@@ -157,7 +157,7 @@ def _lines(name: str, value: Any) -> list[str]:
     if name == "notes":
         return list(value)
     if name == "templates":
-        return [*value[:SHOWN], *([f"… ({len(value):,} in all)"] if len(value) > SHOWN else [])]
+        return [*value[:SHOWN_VALUES], *([f"… ({len(value):,} in all)"] if len(value) > SHOWN_VALUES else [])]
     return [_line(value)]
 
 
@@ -165,8 +165,8 @@ def _line(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key}: {_line(item)}" for key, item in value.items() if item not in EMPTY)
     if isinstance(value, (list, tuple)):
-        shown = ", ".join(_line(item) for item in value[:SHOWN])
-        return shown + (f", … ({len(value):,} in all, see --format json)" if len(value) > SHOWN else "")
+        shown = ", ".join(_line(item) for item in value[:SHOWN_VALUES])
+        return shown + (f", … ({len(value):,} in all, see --format json)" if len(value) > SHOWN_VALUES else "")
     return str(value)
 
 
@@ -382,7 +382,7 @@ def fingerprints(task: Task) -> dict[str, str]:
     """The fingerprints of its first splits and subsets."""
     if task.evaluator not in EVALUATORS:
         return {}
-    return {f"{split}/{subset}": fingerprint_of(task, split, subset) for split, subset in task.parts[:PARTS]}
+    return {f"{split}/{subset}": fingerprint_of(task, split, subset) for split, subset in task.parts[:SHOWN_PARTS]}
 
 
 def _sample(task: Task, settings: Settings) -> dict[str, str]:

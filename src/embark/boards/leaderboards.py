@@ -24,15 +24,15 @@ from embark.seams import Rule
 from embark.settings import Settings, load_settings
 from embark.stats import ranking
 from embark.stats.means import Column, names, task_table
-from embark.stats.ranking import FEWEST, Place
-from embark.tables import ENOUGH, Note, Noted, Row, Table, applicable, comparable, first, footnoted, rounded
+from embark.stats.ranking import FEWEST_KINDS, Place
+from embark.tables import RANKED_SHARE, Note, Noted, Row, Table, applicable, comparable, first, footnoted, rounded
 from embark.tasks import CHOSEN_TASKS, DEFAULT_BENCHMARK, Tasks, Wanted, chosen_benchmark
 from embark.types import Array, EmbarkError, Task
 
-NONE_RANKED = Note(f"#: no model has scores on {100 * ENOUGH:.0f} % of the tasks, so none is ranked", column="#")
+NONE_RANKED = Note(f"#: no model has scores on {100 * RANKED_SHARE:.0f} % of the tasks, so none is ranked", column="#")
 PARTIAL = "mean over the tasks with a score, not over all tasks"
 KINDS = "per-item results are missing for some models, so the interval treats each task type as one sample"
-FEW_KINDS = Note(f"95 %: no interval, because there are fewer than {FEWEST} task types", column="95 %")
+FEW_KINDS = Note(f"95 %: no interval, because there are fewer than {FEWEST_KINDS} task types", column="95 %")
 TIES = Note(
     "tie: models with the same letter cannot be told apart (paired differences, corrected for the number of pairs)",
     column="tie",

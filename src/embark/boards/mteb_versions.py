@@ -53,7 +53,7 @@ FAULTS = (
         lambda task, measure: task.mixed,
     ),
 )  # fmt: skip
-NAMED = re.compile(r"(?:^|-|, )v?(\d+(?:\.\d+)*)([.-]?(?:dev|a|b|rc))?")
+VERSION = re.compile(r"(?:^|-|, )v?(\d+(?:\.\d+)*)([.-]?(?:dev|a|b|rc))?")
 
 
 def agrees(task: Task, version: str, measure: str) -> bool:
@@ -80,7 +80,7 @@ def _faults(task: Task, version: str, measure: str) -> list[Fault]:
 
     A pre-release may be as the release before it, or already as its own.
     """
-    named = [_Release(_numbers(release), not early) for release, early in NAMED.findall(version)]
+    named = [_Release(_numbers(release), not early) for release, early in VERSION.findall(version)]
     if not named:
         return []
     low, high = min(named), _Release(max(named).numbers)

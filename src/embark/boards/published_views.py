@@ -18,7 +18,7 @@ from embark.tasks import TASKS, get_benchmark
 from embark.types import EmbarkError, Task
 
 BENCHMARK = "MIEB(Multilingual)"
-NAMED = {"MIEB Coarse Linear Probing": " (Table 16)"}  # of those whose number in the paper is known here
+TABLE_NUMBERS = {"MIEB Coarse Linear Probing": " (Table 16)"}  # of those whose number in the paper is known here
 
 VIEWS = "The paper's Tables 9, 10 and 12 to 20 are views by name, as 'MIEB Clustering': embark published list."
 
@@ -58,7 +58,7 @@ def views() -> dict[str, tuple[Task, ...]]:
 def titles() -> dict[str, str]:
     """What each view shows."""
     return {
-        name: f"Main scores of 48 models on {counted(len(tasks), 'task')}{NAMED.get(name, '')}"
+        name: f"Main scores of 48 models on {counted(len(tasks), 'task')}{TABLE_NUMBERS.get(name, '')}"
         for name, tasks in views().items()
     }
 

@@ -46,7 +46,7 @@ from embark.settings import load_settings
 from embark.types import EmbarkError
 
 
-class Commands(Group):
+class CommandGroup(Group):
     """The commands by what they are for."""
 
     HEADS: ClassVar = {
@@ -60,7 +60,7 @@ class Commands(Group):
 
 app = typer.Typer(
     name="embark",
-    cls=Commands,
+    cls=CommandGroup,
     epilog="Start with:  embark run   (the pocket benchmark, offline, in about a minute)",
     no_args_is_help=True,
     context_settings={"max_content_width": 100},

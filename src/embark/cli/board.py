@@ -23,7 +23,7 @@ from embark.cli.options import (
 )
 from embark.cli.output import emit, say, terminal_width
 
-TOP = 20  # models shown on a terminal
+SHOWN_MODELS = 20  # models shown on a terminal
 BESIDE = 5  # of them side by side
 
 
@@ -88,7 +88,7 @@ def leaderboard(
     )
     say(*board.notes)
     many = len(board.entries)
-    top = top or (many if wide or style != "text" else BESIDE if by_task else TOP)
+    top = top or (many if wide or style != "text" else BESIDE if by_task else SHOWN_MODELS)
     table = board.tasks_table(top) if by_task else board.table(top)
     if style == "text" and not (wide or by_task or select):
         narrow = board.table(top, terminal_width())

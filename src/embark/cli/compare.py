@@ -13,7 +13,7 @@ from embark.cli.complete import model_names, task_names
 from embark.cli.options import Format, Plot, ScoreSettings, Select, TaskOptions
 from embark.cli.output import emit, finish, limited, print_table, say, terminal_width
 
-SHOWN = 20  # flipped items named each way
+SHOWN_FLIPS = 20  # flipped items named each way
 
 
 def compare(
@@ -59,7 +59,7 @@ def compare(
     if show is not None:
         flips = embark.compare(a, b, replace(tasks, task=[show]).chosen(), settings=settings).flips(show)
         if style == "text":
-            print("\n".join(map(escape.terminal, flips.lines(SHOWN))))
+            print("\n".join(map(escape.terminal, flips.lines(SHOWN_FLIPS))))
         else:
             emit(flips.table(), style, flips.as_dict())
         return

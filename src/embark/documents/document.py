@@ -19,7 +19,7 @@ from embark.tables import TABLE_PARTS, Brief, Table, html_notes, html_table, lon
 from embark.tables.drawing import Drawn
 
 FIGURES, TABLES = "figures", "tables"  # folders beside the document
-LONG = 30  # letters without a place to break
+WORD_LETTERS = 30  # letters without a place to break
 
 
 @dataclass(frozen=True)
@@ -211,5 +211,5 @@ def _stand_in(sign: str) -> str:
 def _tex(text: str) -> str:
     """Text without commands, in which two hyphens stay two, and long names and addresses may be broken."""
     words = re.sub("-(?=-)", f"-{HYPHEN}", escape.terminal(text.replace(HYPHEN, ""))).split(" ")
-    parts = [name_parts(word) if len(word) > LONG else [word] for word in words]
+    parts = [name_parts(word) if len(word) > WORD_LETTERS else [word] for word in words]
     return " ".join(r"\allowbreak ".join(map(escape.latex, pieces)) for pieces in parts).replace(HYPHEN, "{}")

@@ -19,16 +19,16 @@ from embark.protocol import vector_space
 from embark.store import Store
 from embark.types import Modality
 
-SECONDS = 20.0
+SAMPLE_SECONDS = 20.0
 GROWTH = 4  # from one sample to the next
-ENOUGH = 0.25  # of a kind's share of the time: a sample that took as long tells enough
+ENOUGH_SHARE = 0.25  # of a kind's share of the time: a sample that took as long tells enough
 
 
 def calibrate(
     encoder: Encoder,
     needs: Sequence[Need],
     *,
-    seconds: float = SECONDS,
+    seconds: float = SAMPLE_SECONDS,
     workers: int = 2,
     folder: Path | None = None,
     advance: Callable[[int], None] = lambda kinds: None,
@@ -67,6 +67,6 @@ def _seconds_per_item(encoder: Encoder, group: Sequence[Need], folder: Path, sec
     while (left := end - time.perf_counter()) > 0:
         count = min(GROWTH * count, len(group))
         taken = timed(count, str(count))
-        if count == len(group) or taken > ENOUGH * seconds or GROWTH * taken > left - taken:
+        if count == len(group) or taken > ENOUGH_SHARE * seconds or GROWTH * taken > left - taken:
             break
     return taken / count

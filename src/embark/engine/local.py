@@ -24,7 +24,7 @@ from embark.engine.batching.compiling import trial_is_due, try_compiled
 from embark.engine.batching.forward import Turns, forward, turns_of
 from embark.engine.batching.self_check import checked_places, embed_twice
 from embark.engine.batching.tuning import Tuning
-from embark.engine.report import Report
+from embark.engine.report import EmbeddingReport
 from embark.engine.workers.lanes import Lanes
 from embark.engine.workers.preparing import MOST_BYTES
 from embark.engine.workers.preparing_processes import Preparer, prepared, preparer_of_call
@@ -47,12 +47,14 @@ class Embedding(AbstractContextManager["Embedding"]):
     then, and `conclude` is called at the end.
     """
 
-    def __init__(self, report: Report, contexts: ExitStack, conclude: Callable[[], object] = lambda: None) -> None:
+    def __init__(
+        self, report: EmbeddingReport, contexts: ExitStack, conclude: Callable[[], object] = lambda: None
+    ) -> None:
         self.report = report
         self._contexts = contexts
         self._conclude = conclude
 
-    def finish(self) -> Report:
+    def finish(self) -> EmbeddingReport:
         """Wait for the vectors; errors that the encoder meets meanwhile are raised."""
         with self:
             return self.report
@@ -65,7 +67,7 @@ class Embedding(AbstractContextManager["Embedding"]):
             self._conclude()
 
 
-def embed(encoder: Encoder, needs: Sequence[Need], writer: Writer, **options: Any) -> Report:
+def embed(encoder: Encoder, needs: Sequence[Need], writer: Writer, **options: Any) -> EmbeddingReport:
     """Embed every need and commit its vector; the options are those of `begin`."""
     return begin(encoder, needs, writer, **options).finish()
 
@@ -93,7 +95,7 @@ def begin(
     the waits for others.
     """
     keep_freed_memory()
-    report = Report()
+    report = EmbeddingReport()
     tuning = tuning or Tuning()
     start = time.perf_counter()
     able = encoder.capabilities
@@ -162,7 +164,7 @@ def _lanes(
     encoder: Encoder,
     kinds: Sequence[Kind],
     sink: Sink,
-    report: Report,
+    report: EmbeddingReport,
     name: Callable[[Need], str],
     advance: Callable[[int, float | None], None],
     activity: Activity,
@@ -175,7 +177,7 @@ def _lanes(
     def work(job: Job) -> None:
         nonlocal last
         kind, batch, trial = job
-        part = Report(unreadable=dict(batch.unreadable))  # its own: those that the model refuses are added
+        part = EmbeddingReport(unreadable=dict(batch.unreadable))  # its own: those that the model refuses are added
         if trial:
             with turns.turn(alone=True):
                 warning = try_compiled(encoder, kind.modalities, batch.values)
@@ -205,7 +207,7 @@ def _embed_twice(
     group: Sequence[Need],
     most: int | None,
     sink: Sink,
-    report: Report,
+    report: EmbeddingReport,
     preparer: Preparer,
     watch: Watch,
 ) -> Sequence[Need]:

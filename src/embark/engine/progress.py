@@ -123,7 +123,7 @@ class Stage:
         return ", ".join(filter(None, (self.count(), self.speed(), self.time_left())))
 
 
-class Part(Protocol):
+class StagePart(Protocol):
     """What shows something on the live display: a title, a line for each stage, and a last line."""
 
     @property
@@ -155,12 +155,12 @@ class _Display:
     """
 
     def __init__(self) -> None:
-        self._parts: list[Part] = []
+        self._parts: list[StagePart] = []
         self._live: Any = None
         self._lock = Lock()
 
     @contextmanager
-    def showing(self, part: Part) -> Iterator[None]:
+    def showing(self, part: StagePart) -> Iterator[None]:
         """A block during which a part is shown."""
         with self._lock:
             self._parts = [*self._parts, part]

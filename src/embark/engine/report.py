@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass
-class Report:
+class EmbeddingReport:
     """The result of embedding: how many vectors in how many seconds, and the items that have none.
 
     `unreadable` items do not decode; `too_large` ones do not fit the device's memory even alone; of `invalid` ones, the
@@ -29,7 +29,7 @@ class Report:
         """The share of work that padding adds, where a model pads the items of a batch to the dearest."""
         return self.padded / self.cost - 1 if self.cost else 0.0
 
-    def add(self, other: Report) -> None:
+    def add(self, other: EmbeddingReport) -> None:
         """Count what was embedded after this."""
         self.embedded += other.embedded
         self.seconds += other.seconds

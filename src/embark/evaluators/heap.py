@@ -22,11 +22,11 @@ from embark.evaluators.backend import Numpy
 from embark.evaluators.introselect import sorted_best, unsorted_best
 from embark.evaluators.rank_counter import rising
 from embark.evaluators.ranks import MEMORY, UNRANKED, take
-from embark.evaluators.similarity import Tokens, block, check, product, rows_that_fit
+from embark.evaluators.similarity import TokenVectors, block, check, product, rows_that_fit
 from embark.evaluators.threads import CORES, on_all_cores
 from embark.types import Array, EmbarkError, Qrels
 
-TOP = 1000  # entries of a heap: the deepest cut-off of mteb's measures
+HEAP_ENTRIES = 1000  # entries of a heap: the deepest cut-off of mteb's measures
 ID_BITS = np.uint64(32)  # of an entry: its score is in the bits above, the place of its id below
 ID_MASK = np.uint64((1 << 32) - 1)
 
@@ -40,7 +40,10 @@ class Search:
     best: Callable[[Array, int], Array]
 
 
-SEARCHES = {"mteb1": Search(20_000, TOP, unsorted_best), "mteb2": Search(50_000, TOP + 1, sorted_best)}
+SEARCHES = {
+    "mteb1": Search(20_000, HEAP_ENTRIES, unsorted_best),
+    "mteb2": Search(50_000, HEAP_ENTRIES + 1, sorted_best),
+}
 
 
 def search_of(params: Mapping[str, Any]) -> Search:
@@ -162,7 +165,7 @@ def _scores(queries: Any, documents: Any, rows: Array, start: int, stop: int, si
     for first in range(start, stop, step):
         right = block(documents, first, min(first + step, stop), similarity)
         of_block = slice(first - start, first - start + len(right))
-        if isinstance(left, Tokens) or isinstance(right, Tokens):
+        if isinstance(left, TokenVectors) or isinstance(right, TokenVectors):
             scores[:, of_block] = product(Numpy(), right, left).T
         else:
             scores[:, of_block] = left.astype(np.float64) @ right.astype(np.float64).T
@@ -171,7 +174,7 @@ def _scores(queries: Any, documents: Any, rows: Array, start: int, stop: int, si
 
 def _push(heap: list[int], entries: Array) -> None:
     """Add entries to a heap of the `TOP` largest, in their order."""
-    room = TOP - len(heap)
+    room = HEAP_ENTRIES - len(heap)
     for entry in entries[:room].tolist():
         heappush(heap, entry)
     rest = entries[room:]

@@ -28,7 +28,7 @@ NEIGHBOURS = 5
 
 
 @dataclass(frozen=True)
-class Predictions:
+class LabelPredictions:
     """One run: decisions and the scores that labels are ranked by, both (items, labels), and counts of bad fits."""
 
     predicted: Array
@@ -109,7 +109,7 @@ def samples(labels: Array, shots: int, runs: int, seed: int) -> list[Array]:
 # ── classifiers: examples, their labels, test rows ───────────────────────────────────────────────────────────────────
 
 
-def logistic(examples: Array, labels: Array, test: Array) -> Predictions:
+def logistic(examples: Array, labels: Array, test: Array) -> LabelPredictions:
     """One regression for each label; one matrix product applies them all to the test rows."""
     from scipy.special import expit
     from sklearn.linear_model import LogisticRegression
@@ -123,10 +123,10 @@ def logistic(examples: Array, labels: Array, test: Array) -> Predictions:
     decision = test @ weight.T + offset
     stopped = sum(int(model.n_iter_[0]) == 0 for model in models)
     limited = sum(int(model.n_iter_[0]) >= model.max_iter for model in models)
-    return Predictions(decision > 0, expit(decision), len(offset) - len(varied), stopped, limited)
+    return LabelPredictions(decision > 0, expit(decision), len(offset) - len(varied), stopped, limited)
 
 
-def knn(examples: Array, labels: Array, test: Array) -> Predictions:
+def knn(examples: Array, labels: Array, test: Array) -> LabelPredictions:
     """The majority of the nearest examples decides each label; labels are ranked by that decision."""
     from sklearn.neighbors import NearestNeighbors
 
@@ -134,10 +134,10 @@ def knn(examples: Array, labels: Array, test: Array) -> Predictions:
         raise EmbarkError(f"Only {len(examples)} training items were sampled; {NEIGHBOURS} neighbours are needed.")
     near = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(examples).kneighbors(test, return_distance=False)
     predicted = labels[near].sum(axis=1) > NEIGHBOURS // 2
-    return Predictions(predicted, predicted.astype(np.float64), int((labels == labels[0]).all(axis=0).sum()))
+    return LabelPredictions(predicted, predicted.astype(np.float64), int((labels == labels[0]).all(axis=0).sum()))
 
 
-CLASSIFIERS: Mapping[str, Callable[[Array, Array, Array], Predictions]] = {"logistic": logistic, "knn": knn}
+CLASSIFIERS: Mapping[str, Callable[[Array, Array, Array], LabelPredictions]] = {"logistic": logistic, "knn": knn}
 
 
 # ── measures ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -180,7 +180,7 @@ def macro_f1(true: Array, predicted: Array) -> float:
     return float((2 * hits / np.maximum(total, 1)).mean())
 
 
-def _warnings(predictions: Sequence[Predictions], used: Array, test: Array) -> tuple[str, ...]:
+def _warnings(predictions: Sequence[LabelPredictions], used: Array, test: Array) -> tuple[str, ...]:
     runs = len(predictions)
     constant = sum(bool((run.score == run.score[0]).all()) for run in predictions) if (test != test[0]).any() else 0
     probes = f"of {int(used.sum()) * runs} label probes"

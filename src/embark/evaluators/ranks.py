@@ -17,7 +17,7 @@ from embark.evaluators.backend import Backend, Cuda, backend_for
 from embark.evaluators.rank_counter import RankCounter
 from embark.evaluators.similarity import (
     Block,
-    Tokens,
+    TokenVectors,
     block,
     check,
     columns,
@@ -31,7 +31,7 @@ from embark.types import Array, EmbarkError
 
 MEMORY = 512 << 20  # bytes that scoring may hold
 BYTES = 24  # memory for each score of a tile, including its comparison and the copies of the few that count
-FEW = 4  # a tile is halved if more than 1 / FEW of its scores count
+HALVED_BELOW = 4  # a tile is halved if more than 1 / FEW of its scores count
 WIDTH = 4096  # largest number of documents in a tile; at least an eighth of it, if memory allows
 ROUNDING = 2.0**-24  # relative rounding error of float32; a sum of n products may be wrong by n of them
 UNIT = 1.0 + 1e-6  # the longest of rows of length one, by rounding
@@ -111,7 +111,7 @@ def _count(rows: QueryRows, scores: Any, start: int, counter: RankCounter, low: 
     A tile with too many scores above the thresholds is counted in halves: the first half may raise the thresholds of
     the second.
     """
-    most = max(1, rows.width // FEW) * len(rows)
+    most = max(1, rows.width // HALVED_BELOW) * len(rows)
     if counted := rows.backend.at_least(scores, counter.threshold(low), most):
         document, row, score = counted
         counter.count(row, start + document, score, low, high)
@@ -182,16 +182,16 @@ def margin_of(queries: Block) -> Array:
 
     The error bound is one rounding for each term, a quarter more for the division by lengths, and a few for the rest.
     """
-    rows = queries.rows if isinstance(queries, Tokens) else queries
+    rows = queries.rows if isinstance(queries, TokenVectors) else queries
     error = ROUNDING * (1.25 * rows.shape[1] + 8)
-    if isinstance(queries, Tokens):
+    if isinstance(queries, TokenVectors):
         return np.asarray(error * np.diff(np.append(queries.starts, len(rows))))  # errors of all tokens add up
     return np.asarray(error * np.sqrt(np.einsum("nd,nd->n", rows, rows, dtype=np.float64)))
 
 
 def longest(documents: Block, similarity: str) -> float:
     """The length of the longest document, at least 1."""
-    if similarity != "dot" or isinstance(documents, Tokens):
+    if similarity != "dot" or isinstance(documents, TokenVectors):
         return UNIT
     return float(np.sqrt(np.einsum("nd,nd->n", documents, documents).max(initial=1.0)))
 

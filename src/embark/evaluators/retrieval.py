@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from embark import metrics
-from embark.evaluators.heap import SEARCHES, TOP, first_rows, heap_ranks, ids_of_rows, search_of
+from embark.evaluators.heap import HEAP_ENTRIES, SEARCHES, first_rows, heap_ranks, ids_of_rows, search_of
 from embark.evaluators.ranks import MEMORY, UNRANKED, listed_ranks, ranks, tie_places
 from embark.evaluators.rerank import reordered
 from embark.evaluators.similarity import check
@@ -65,8 +65,10 @@ def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]
         memory = params.get("memory", MEMORY)
         # Two more than the measures need: a query's own document and its first result may be removed.
         if truth.repeated:
-            if _depth(params) > TOP:
-                raise EmbarkError(f"Several rows have one id, so rankings end at {TOP:,}: lower the metric's cut-off.")
+            if _depth(params) > HEAP_ENTRIES:
+                raise EmbarkError(
+                    f"Several rows have one id, so rankings end at {HEAP_ENTRIES:,}: lower the metric's cut-off."
+                )
             ids, search = ids_of_rows(truth), search_of(params)
             rank, best = heap_ranks(queries, documents, *pairs, ids, similarity, search, memory)
         else:

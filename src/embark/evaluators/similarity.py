@@ -21,7 +21,7 @@ TOKENS = 4 << 20  # similarities of tokens held at a time
 
 
 @dataclass(frozen=True)
-class Tokens:
+class TokenVectors:
     """Items with several vectors: the rows of all items' tokens in one matrix, and the row where each item starts."""
 
     rows: Array
@@ -31,7 +31,7 @@ class Tokens:
         return len(self.starts)
 
 
-Block = Array | Tokens
+Block = Array | TokenVectors
 
 
 def block(vectors: Any, start: int, stop: int, similarity: str, out: Array | None = None) -> Block:
@@ -45,7 +45,7 @@ def block(vectors: Any, start: int, stop: int, similarity: str, out: Array | Non
         items = [np.atleast_2d(as_float32(item)) for item in vectors[start:stop]]
         if empty := [row for row, item in enumerate(items, start) if not len(item)]:
             raise EmbarkError(f"{len(empty)} items have no vectors at all, the first is item {empty[0]}.")
-        return Tokens(_unit(np.concatenate(items), start), np.cumsum([0] + [len(item) for item in items[:-1]]))
+        return TokenVectors(_unit(np.concatenate(items), start), np.cumsum([0] + [len(item) for item in items[:-1]]))
     if has_token_vectors(vectors):
         raise EmbarkError("These items have several vectors each (late interaction); this score needs one per item.")
     rows = vectors[start:stop]
@@ -130,17 +130,17 @@ def tokens_of(vectors: Any) -> int:
 
 def columns(backend: Backend, queries: Block) -> Any:
     """Queries in the form that `product` takes, made once for all documents."""
-    return queries if isinstance(queries, Tokens) else backend.columns(queries)
+    return queries if isinstance(queries, TokenVectors) else backend.columns(queries)
 
 
 def product(backend: Backend, documents: Block, queries: Any) -> Any:
     """Similarities (documents, queries), in the backend's own kind of array."""
-    if isinstance(documents, Tokens):
+    if isinstance(documents, TokenVectors):
         return backend.load(np.ascontiguousarray(_maxsim_matrix(queries, documents).T))
     return backend.product(backend.load(documents), queries)
 
 
-def _maxsim_matrix(queries: Tokens, documents: Tokens) -> Array:
+def _maxsim_matrix(queries: TokenVectors, documents: TokenVectors) -> Array:
     """Maxsim of all pairs, a few query tokens at a time; summed in float64, because errors of equal tokens add up."""
     best = np.empty((len(queries.rows), len(documents)), np.float32)
     step = max(1, TOKENS // len(documents.rows))
@@ -181,7 +181,7 @@ def _exactly_unit(rows: Array, start: int) -> Array:
 
 
 # ── from float16 to float32 ──────────────────────────────────────────────────────────────────────────────────────────
-LARGEST = 65504.0  # of finite float16 numbers
+LARGEST_HALF = 65504.0  # of finite float16 numbers
 REBIASED = np.float32(2.0**112)  # from the exponents of float16 to those of float32
 HALF_BITS = np.int32(-0x70002000)  # sign, exponent and fraction of a float16, in their places in a float32
 SMALLEST = np.float32(2.0**-149)
@@ -215,5 +215,5 @@ def _widen(halves: Array, out: Array) -> None:
     np.left_shift(bits, 13, out=bits)
     np.bitwise_and(bits, HALF_BITS, out=bits)
     np.multiply(out, REBIASED, out=out)
-    if out.max(initial=0) > LARGEST or out.min(initial=0) < -LARGEST:  # they were not finite
+    if out.max(initial=0) > LARGEST_HALF or out.min(initial=0) < -LARGEST_HALF:  # they were not finite
         out[:] = halves

@@ -23,7 +23,7 @@ from embark.types import EmbarkError, Task
 
 BEGIN = "<!-- embark: scores begin -->"
 END = "<!-- embark: scores end -->"
-HEAD = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*$\n?", re.DOTALL | re.MULTILINE)  # the metadata of a card
+METADATA = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*$\n?", re.DOTALL | re.MULTILINE)  # the metadata of a card
 INDEX = re.compile(  # that key of it, with all below
     r"""^(["']?)model-index\1[ \t]*:.*\n(?:(?:#.*\n|\n)*[ \t-].*\n)*""", re.MULTILINE
 )
@@ -97,7 +97,7 @@ class CardSection(Noted):
 
     def merged(self, readme: str) -> str:
         """A card with these scores: in its metadata, and between the marks or at its end; all else stays as it is."""
-        head = HEAD.match(readme)
+        head = METADATA.match(readme)
         if head is None and OPEN.match(readme):
             raise EmbarkError("The metadata of the card begins with --- and never ends: add a line --- below it.")
         metadata = head[1] if head else ""

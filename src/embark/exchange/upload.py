@@ -18,10 +18,10 @@ from embark.catalogue import check_name, counted, listed
 from embark.exchange.card_section import results_of
 from embark.field_types import checked
 from embark.outgoing import parquet_bytes
-from embark.paths import Refused, read_file
+from embark.paths import UnsafePath, read_file
 from embark.redaction import Private, redacted, this_machine
 from embark.results import (
-    LARGEST,
+    LARGEST_BYTES,
     LARGEST_CARD,
     LARGEST_OUTCOMES,
     META,
@@ -135,7 +135,7 @@ def _files(
     for result in results:
         try:
             files |= _files_of(result, stored, outcomes, unread, private)
-        except Refused as error:
+        except UnsafePath as error:
             refused.append(str(error))
     refused += [name for name in _odd_files(results, stored.root) if not any(name in reason for reason in refused)]
     if refused:
@@ -151,16 +151,16 @@ def _files_of(
     assert result.path is not None
     name = result.path.relative_to(stored.root).as_posix()
     if any(redacted(word, private) != word for word in (result.model, result.revision, result.task)):
-        raise Refused(f"{name} is named after a folder or a user of this machine")
+        raise UnsafePath(f"{name} is named after a folder or a user of this machine")
     if result.path != stored.file(result):
-        raise Refused(f"{name} holds the result of {result.model} on {result.task}, whose file has another name")
+        raise UnsafePath(f"{name} holds the result of {result.model} on {result.task}, whose file has another name")
     folder = name.rpartition("/")[0]
     try:
-        current = parse_result(read_file(stored.root, name, LARGEST), result.path)
+        current = parse_result(read_file(stored.root, name, LARGEST_BYTES), result.path)
     except Damaged as damage:
-        raise Refused(f"{name} is damaged ({damage.reason})") from damage
+        raise UnsafePath(f"{name} is damaged ({damage.reason})") from damage
     if current is None or current != result:
-        raise Refused(f"{name} was written while it was read")
+        raise UnsafePath(f"{name} was written while it was read")
     files: dict[str, bytes] = {}
     if outcomes:
         table = _outcomes(current, stored.root, f"{name.removesuffix('.json')}.parquet")
@@ -174,7 +174,7 @@ def _files_of(
     if os.path.lexists(result.path.with_name(META)):
         card = parse_card(read_file(stored.root, f"{folder}/{META}", LARGEST_CARD))
     if card is not None and (card.name, card.revision) != (result.model, result.revision):
-        raise Refused(f"{folder}/{META} is the card of {card.name}, not of {result.model}")
+        raise UnsafePath(f"{folder}/{META} is the card of {card.name}, not of {result.model}")
     meta = outgoing_card(result.model, result.revision, card, private)
     return {f"{FOLDER}/{folder}/{META}": meta, f"{FOLDER}/{name}": outgoing_result(current, private), **files}
 
@@ -185,11 +185,11 @@ def _outcomes(result: TaskResult, root: Path, name: str) -> pa.Table | None:
         return None
     data = read_file(root, name, LARGEST_OUTCOMES)
     if hashlib.sha256(data).hexdigest() != result.checksum:
-        raise Refused(f"{name} is not what was written with the scores")
+        raise UnsafePath(f"{name} is not what was written with the scores")
     try:
         return outcomes_in(data, root / name, result, parts=True)
     except Damaged as damage:
-        raise Refused(f"{name} is damaged ({damage.reason})") from damage
+        raise UnsafePath(f"{name} is damaged ({damage.reason})") from damage
 
 
 def _links(root: Path) -> str:

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from embark.catalogue import check_name, counted, listed
-from embark.engine.report import Report
+from embark.engine.report import EmbeddingReport
 from embark.evaluators.similarity import has_token_vectors
 from embark.field_types import checked
 from embark.items import digest, limits
@@ -49,7 +49,7 @@ FORMATS = (".parquet", ".npy")
 PLACE = ("split", "subset", "side")  # columns that, with the id, tell which item a vector is of
 ID_COLUMNS = (*PLACE, "id", "content")
 VECTOR = ("vector", "embedding", "embeddings")  # names that the column of vectors may have
-BLOCK = 4096  # items held at a time
+BLOCK_ITEMS = 4096  # items held at a time
 IDS = (".jsonl", ".csv", ".txt", ".parquet")
 
 
@@ -153,7 +153,7 @@ def import_vectors(
     counts = plan(demands, lambda keys: np.ones(len(keys), bool)).counts
     results = Results(settings.results)
     results.check()
-    scoring = Scoring(bench, encoder, Report(), results, CrashLog(settings).id)
+    scoring = Scoring(bench, encoder, EmbeddingReport(), results, CrashLog(settings).id)
     result = score_task(row, list(zip(demands, counts, strict=True)), scoring)
     unused = len(bench.rows) - len(bench.used)
     warnings = [f"{counted(unused, 'vector')} of the file belong to no item that the task scores"] if unused else []
@@ -256,8 +256,8 @@ def _blocks(embedded: Embedded) -> Iterator[tuple[dict[str, Sequence[str]], Any]
     for part in embedded.parts:
         for name, side in part.sides.items():
             vectors = part.vectors[name]
-            for start in range(0, len(side), BLOCK):
-                rows = range(start, min(start + BLOCK, len(side)))
+            for start in range(0, len(side), BLOCK_ITEMS):
+                rows = range(start, min(start + BLOCK_ITEMS, len(side)))
                 columns: dict[str, Sequence[str]] = {
                     "split": [part.split] * len(rows),
                     "subset": [part.subset] * len(rows),

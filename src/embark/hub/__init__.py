@@ -23,10 +23,10 @@ from urllib.parse import quote, urlsplit
 
 from embark import http
 from embark.file_hashes import file_hashes
-from embark.http import HASH, Refused, TemporaryFailure, logger, with_retries
+from embark.http import HASH, RequestRefused, TemporaryFailure, logger, with_retries
 from embark.hub.cache import (
     DATASETS,
-    Kind,
+    RepositoryKind,
     cached_commit,
     checksum_of,
     content,
@@ -53,7 +53,7 @@ from embark.settings import Settings
 from embark.types import EmbarkError
 
 CONNECTIONS = 4  # files downloaded at once
-LARGE = 16 << 20  # bytes from which on a download shows its progress
+PROGRESS_BYTES = 16 << 20  # bytes from which on a download shows its progress
 
 # A listing of more than this is refused; the largest datasets have some 100,000 files, a page 1,000 of them.
 LISTING_FILES = 2_000_000
@@ -69,7 +69,7 @@ Answer = tuple[Any, str, int]  # of the hub's API: the value, the address of the
 class Hub:
     """The repositories of one kind of a hub, and folders of this machine that serve as datasets."""
 
-    def __init__(self, settings: Settings, progress: Progress | None = None, kind: Kind = DATASETS) -> None:
+    def __init__(self, settings: Settings, progress: Progress | None = None, kind: RepositoryKind = DATASETS) -> None:
         self.kind = kind
         self.endpoint = settings.endpoint
         self.home = settings.home
@@ -120,7 +120,7 @@ class Hub:
 
         None where nobody knows: what is offline, or not answered, stays unknown.
         """
-        with suppress(EmbarkError, Refused, TemporaryFailure):
+        with suppress(EmbarkError, RequestRefused, TemporaryFailure):
             commit = self.resolve(id, revision)
             path = self._folder(id) / f"terms-{commit}.json"
             with suppress(OSError, ValueError, TypeError, KeyError):  # one that is damaged is asked for again
@@ -180,7 +180,7 @@ class Hub:
         attempt = partial(self._get_range, url, start, min(size, file.size - start))
         try:
             return with_retries(f"Reading '{file.path}' of {self._spoken(id)}", attempt)
-        except Refused as refused:
+        except RequestRefused as refused:
             raise self._refusal_error(refused, id, revision, file.path) from None
 
     def _get_range(self, url: str, start: int, size: int) -> bytes:
@@ -351,7 +351,7 @@ class Hub:
             raise self._unreachable
         try:
             return with_retries(f"Asking {self.endpoint} about {self._spoken(id)}", attempt)
-        except Refused as refused:
+        except RequestRefused as refused:
             raise self._refusal_error(refused, id, revision) from None
 
     def _get(self, url: str) -> Answer:
@@ -381,9 +381,11 @@ class Hub:
         total = sum(file.size for file in files)
         if total > free_bytes(snapshot(self.kind, id, commit)):
             raise full_disk(snapshot(self.kind, id, commit), total)
-        shown = self.progress(f"Downloading {id}", total) if self.progress and total >= LARGE else nullcontext()
+        shown = (
+            self.progress(f"Downloading {id}", total) if self.progress and total >= PROGRESS_BYTES else nullcontext()
+        )
         with shown as advance, ThreadPoolExecutor(CONNECTIONS) as pool:
-            bar = _Bar(advance)
+            bar = _ByteBar(advance)
             try:
                 paths = list(pool.map(lambda file: self._download(id, commit, file, bar), files))
             except BaseException:
@@ -393,14 +395,14 @@ class Hub:
                 raise
         return {file.path: path for file, path in zip(files, paths, strict=True)}
 
-    def _download(self, id: str, commit: str, file: RemoteFile, bar: _Bar) -> Path:
+    def _download(self, id: str, commit: str, file: RemoteFile, bar: _ByteBar) -> Path:
         """Download a file and verify it; a damaged file is downloaded once more."""
         attempt = partial(self._download_once, id, commit, file, bar)
         known = content(self.kind, id, file).exists()  # of another revision
         for _ in range(2):
             try:
                 path = with_retries(f"Downloading '{file.path}' of {self._spoken(id)}", attempt, bar.stopped.wait)
-            except Refused as refused:
+            except RequestRefused as refused:
                 self.forget(id, commit)
                 raise self._refusal_error(refused, id, commit, file.path) from None
             state = path.stat()
@@ -418,7 +420,7 @@ class Hub:
             f"found {checksum}."
         )
 
-    def _download_once(self, id: str, commit: str, file: RemoteFile, bar: _Bar) -> Path:
+    def _download_once(self, id: str, commit: str, file: RemoteFile, bar: _ByteBar) -> Path:
         from huggingface_hub import hf_hub_download
 
         http.guard_huggingface_hub(self.endpoint)
@@ -468,7 +470,7 @@ class Hub:
                 return TemporaryFailure(reason, http.retry_after(response.headers))
             if not str(response.url).startswith(f"{self.endpoint}/"):  # a link to storage may have run out
                 return TemporaryFailure(reason)
-            return Refused(status, phrase)
+            return RequestRefused(status, phrase)
         if isinstance(error, (errors.OfflineModeIsEnabled, ValueError)):
             return EmbarkError(reason)
         if isinstance(error, OSError) and error.errno is not None and target:
@@ -479,7 +481,7 @@ class Hub:
     def _offline_error(self, what: str) -> EmbarkError:
         return EmbarkError(f"Offline, and {what} is not on this machine: {self.kind.advice}.")
 
-    def _refusal_error(self, refused: Refused, id: str, revision: str, path: str = "") -> EmbarkError:
+    def _refusal_error(self, refused: RequestRefused, id: str, revision: str, path: str = "") -> EmbarkError:
         """The error for a refusal, with advice."""
         page = self._page(id)
         kind = self.kind.noun.capitalize()
@@ -492,21 +494,21 @@ class Hub:
             return EmbarkError(f"{page} answered {refused}.")
         try:
             newest = str(self._get(f"{self._api}/{id}")[0].get("sha"))
-        except (Refused, TemporaryFailure, AttributeError):
+        except (RequestRefused, TemporaryFailure, AttributeError):
             return EmbarkError(f"There is no {self._spoken(id)} at {self.endpoint}.")
         if path and newest == revision:
             return EmbarkError(f"File '{path}' of {self._spoken(id)} is gone from revision {revision}.")
         return EmbarkError(f"Revision {revision} of {self._spoken(id)} is gone (the hub has {newest}).")
 
 
-class _Bar:
+class _ByteBar:
     """A progress bar for huggingface_hub: it counts the bytes of several files, and can stop the downloads."""
 
     def __init__(self, advance: Callable[[int], object] | None) -> None:
         self.advance = advance
         self.stopped = threading.Event()
 
-    def __call__(self, *args: object, **options: object) -> _Bar:
+    def __call__(self, *args: object, **options: object) -> _ByteBar:
         return self
 
     __enter__ = __call__

@@ -22,7 +22,7 @@ ROOM = (
 
 
 @dataclass(frozen=True)
-class Kind:
+class RepositoryKind:
     """A kind of repositories: its noun, the words for it in a hub's addresses, and where embark keeps what hubs say."""
 
     noun: str
@@ -33,28 +33,28 @@ class Kind:
     shared: bool  # whether, offline, what other programs have downloaded is used as it is
 
 
-DATASETS = Kind("dataset", "datasets", "datasets/", "", "get it beforehand with `embark fetch`", shared=False)
-MODELS = Kind("model", "models", "", "models--", "load it once without --offline", shared=True)
+DATASETS = RepositoryKind("dataset", "datasets", "datasets/", "", "get it beforehand with `embark fetch`", shared=False)
+MODELS = RepositoryKind("model", "models", "", "models--", "load it once without --offline", shared=True)
 
 
-def snapshot(kind: Kind, id: str, commit: str) -> Path:
+def snapshot(kind: RepositoryKind, id: str, commit: str) -> Path:
     """The folder of a commit in huggingface_hub's cache."""
     return _folder(kind, id) / "snapshots" / commit
 
 
-def content(kind: Kind, id: str, file: RemoteFile) -> Path:
+def content(kind: RepositoryKind, id: str, file: RemoteFile) -> Path:
     """Where the cache has the content of a file, whichever revisions have it."""
     return _folder(kind, id) / "blobs" / (file.sha256 or file.oid)
 
 
-def cached_commit(kind: Kind, id: str, revision: str) -> str | None:
+def cached_commit(kind: RepositoryKind, id: str, revision: str) -> str | None:
     """The commit that a revision had when its files came into the cache; None where nobody asked for it."""
     with suppress(OSError, UnicodeDecodeError):
         return (_folder(kind, id) / "refs" / relative_path(revision, "A revision")).read_text(encoding="ascii").strip()
     return None
 
 
-def _folder(kind: Kind, id: str) -> Path:
+def _folder(kind: RepositoryKind, id: str) -> Path:
     from huggingface_hub import constants
 
     return Path(constants.HF_HUB_CACHE, f"{kind.plural}--{safe_path(id).replace('/', '--')}")

@@ -22,8 +22,8 @@ KEY = np.dtype("V32")
 NAME = 60  # characters of a text that name it in messages
 DECODING = 1  # part of every key, texts too: media that decode otherwise get a digest of their own, as upright.py does
 KINDS: dict[bytes, Modality] = {kind.encode(): kind for kind in MODALITIES}
-BLOCK = 4096  # hashes that are joined at a time
-FEW = 16  # media that a thread hashes at a time
+JOINED_HASHES = 4096  # hashes that are joined at a time
+HASHED_MEDIA = 16  # media that a thread hashes at a time
 HASHING_THREADS = 4  # they read as fast as disks, and leave their turn to the threads that drive a device
 
 
@@ -102,7 +102,7 @@ def plain_keys(space: str, items: Sequence[Item]) -> Array:
     parts_of_items = hashed.hashed()
     numbers = [np.empty(0, ">i8")]
     keys = []
-    while contents := [sha256(parts).digest() for parts in islice(parts_of_items, BLOCK)]:
+    while contents := [sha256(parts).digest() for parts in islice(parts_of_items, JOINED_HASHES)]:
         numbers.append(np.frombuffer(b"".join(contents), ">i8")[::4].copy())
         keys.append(b"".join([sha256(prefix + content).digest() for content in contents]))
     vars(hashed)["contents"] = np.concatenate(numbers)  # some kinds of items are frozen
@@ -139,7 +139,9 @@ def digests(items: Sequence[Item]) -> Array:
 def as_keys(keys: Iterable[bytes]) -> Array:
     """Keys as one array of 32-byte records."""
     rest = iter(keys)
-    blocks = iter(lambda: b"".join(islice(rest, BLOCK)), b"")  # a list of millions of keys would take thrice the memory
+    blocks = iter(
+        lambda: b"".join(islice(rest, JOINED_HASHES)), b""
+    )  # a list of millions of keys would take thrice the memory
     return np.frombuffer(b"".join(blocks), dtype=KEY)
 
 
@@ -327,7 +329,7 @@ class ItemList(Items):
     def scans(self) -> Iterator[Callable[[], None]]:
         media = {id(part): part for item in self.items for part in item.parts if isinstance(part, Media)}
         new = [part for part in media.values() if "digest" not in vars(part)]
-        return (partial(_hash_media, new[start : start + FEW]) for start in range(0, len(new), FEW))
+        return (partial(_hash_media, new[start : start + HASHED_MEDIA]) for start in range(0, len(new), HASHED_MEDIA))
 
     @property
     def nbytes(self) -> int:

@@ -15,7 +15,7 @@ FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 SCAN = 0xDA
 BEGIN = b"\xff\xd8\xff"
 END = b"\xff\xd9"
-HEAD = 4096  # bytes, in which most files have all segments before their codes
+HEAD_BYTES = 4096  # bytes, in which most files have all segments before their codes
 TAIL = 64  # bytes, in which a file nearly always has its end marker
 ADOBE = 0xEE
 ALONE = frozenset(range(0xD0, 0xD8)) | {0x01}  # markers without a segment
@@ -29,11 +29,11 @@ def plain_jpeg(data: bytes | memoryview, orientation: int = 1) -> Encoded | None
 
     None for all others: progressive and other codes, RGB and CMYK, unusual samplings, and files without an end.
     """
-    head = bytes(data[:HEAD])
+    head = bytes(data[:HEAD_BYTES])
     if not head.startswith(BEGIN):
         return None
     frame, scan = _header(head)
-    if scan is None and len(data) > HEAD:
+    if scan is None and len(data) > HEAD_BYTES:
         frame, scan = _header(bytes(data))
     if not frame or not scan:
         return None

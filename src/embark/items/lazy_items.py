@@ -23,7 +23,7 @@ from embark.items.lazy_media import LazyBytes, MediaSequence, StoredMedia
 from embark.items.upright import UprightMedia
 from embark.types import Array, Item, Modality, Part, Side, Text
 
-BLOCK = 1024  # values that are made at a time
+BLOCK_VALUES = 1024  # values that are made at a time
 
 
 # ── texts ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -74,8 +74,8 @@ class Texts(Items):
         return len(self.array)
 
     def __iter__(self) -> Iterator[Item]:
-        for start in range(0, len(self), BLOCK):
-            for text in decoded(self.array.slice(start, BLOCK)):
+        for start in range(0, len(self), BLOCK_VALUES):
+            for text in decoded(self.array.slice(start, BLOCK_VALUES)):
                 yield Item((Text(text),))
 
     def item(self, row: int) -> Item:
@@ -104,8 +104,8 @@ class Texts(Items):
 
     def hashed(self) -> Iterator[bytes]:
         sha256 = hashlib.sha256
-        for start in range(0, len(self), BLOCK):
-            array = self.array.slice(start, BLOCK)
+        for start in range(0, len(self), BLOCK_VALUES):
+            array = self.array.slice(start, BLOCK_VALUES)
             _, offsets, data = array.buffers()
             text = memoryview(b"" if data is None else data)
             ends = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1].tolist()
@@ -180,8 +180,8 @@ class MediaItems(Items):
         head = f"\0{self.kind}\0".encode()
         hashes = self.sequence.hashes(self.positions)
         turns = self._turns()
-        for start in range(0, len(self), BLOCK):
-            block = slice(start, start + BLOCK)
+        for start in range(0, len(self), BLOCK_VALUES):
+            block = slice(start, start + BLOCK_VALUES)
             of_bytes = hashes[block].view(KEY).ravel().tolist()
             for content, turn in zip(of_bytes, turns[block].tolist(), strict=True):
                 digest = sha256(content).digest()
@@ -463,8 +463,8 @@ class Names(Ids):
         return str(_decoded(self.array[row].as_py()))
 
     def __iter__(self) -> Iterator[str]:
-        for start in range(0, len(self), BLOCK):
-            yield from decoded(self.array.slice(start, BLOCK))
+        for start in range(0, len(self), BLOCK_VALUES):
+            yield from decoded(self.array.slice(start, BLOCK_VALUES))
 
     @property
     def distinct(self) -> int:

@@ -46,7 +46,7 @@ BATCH_BYTES = 1 << 24  # of such rows
 BATCHES = 4  # in which all that a small file may become is decoded, however often a value is repeated
 DENSE = 8  # of so many cells of a row group, more than one is wanted where views may keep all of it in memory
 HASH = 32  # bytes of a hash
-BLOCK = 1000  # hashes kept in one file
+FILE_HASHES = 1000  # hashes kept in one file
 BLOCKS = 512  # hashes of so many blocks are remembered: 16 MB
 
 
@@ -101,16 +101,16 @@ class MediaSequence:
 
     def scans(self, positions: Array) -> Iterator[Scan]:
         """What there is to do before these hashes and orientations are known, in parts for threads."""
-        return (Scan(self, block) for block in np.unique(positions // BLOCK).tolist())
+        return (Scan(self, block) for block in np.unique(positions // FILE_HASHES).tolist())
 
     def _facts(self, positions: Array) -> Array:
         order = np.argsort(positions, kind="stable")
-        blocks = positions[order] // BLOCK
+        blocks = positions[order] // FILE_HASHES
         begins = np.flatnonzero(np.diff(blocks, prepend=-1))
         out = np.empty((len(positions), HASH + 1), np.uint8)
         with errors_about(self.path):
             for block, rows in zip(blocks[begins].tolist(), np.split(order, begins[1:]), strict=True):
-                out[rows] = _facts(self, block)[positions[rows] % BLOCK]
+                out[rows] = _facts(self, block)[positions[rows] % FILE_HASHES]
         return out
 
 
@@ -155,12 +155,12 @@ class LazyBytes:
     def sha256(self) -> bytes:
         """The hash of the bytes."""
         with errors_about(self.sequence.path):
-            return bytes(_facts(self.sequence, self.position // BLOCK)[self.position % BLOCK, :HASH])
+            return bytes(_facts(self.sequence, self.position // FILE_HASHES)[self.position % FILE_HASHES, :HASH])
 
     def orientation(self) -> int:
         """The EXIF orientation of the bytes, where they are a picture."""
         with errors_about(self.sequence.path):
-            return int(_facts(self.sequence, self.position // BLOCK)[self.position % BLOCK, HASH])
+            return int(_facts(self.sequence, self.position // FILE_HASHES)[self.position % FILE_HASHES, HASH])
 
 
 # ── kept hashes ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -169,7 +169,7 @@ class LazyBytes:
 @lru_cache(maxsize=BLOCKS)
 def _facts(sequence: MediaSequence, block: int) -> Array:
     """(n, 33): the hashes and EXIF orientations of one block of a sequence, from disk or computed in one pass."""
-    positions = range(block * BLOCK, min(len(sequence), (block + 1) * BLOCK))
+    positions = range(block * FILE_HASHES, min(len(sequence), (block + 1) * FILE_HASHES))
     path = _path(sequence, block)
     stored = _stored_block(path, len(positions))
     if stored is not None:
@@ -242,7 +242,7 @@ class ParquetColumn(MediaSequence):
         rows = parquet_metadata(self.path).num_rows
         for group, (start, end) in enumerate(pairwise([*_group_starts(self.path), rows])):
             wanted = range(max(start, positions.start), min(end, positions.stop))
-            if wanted and end - start > BLOCK:
+            if wanted and end - start > FILE_HASHES:
                 yield from map(self._view, wanted)
             elif wanted:
                 values = chain.from_iterable(map(self._values, _cells(self.path, self.name, group)))

@@ -17,7 +17,7 @@ from embark.settings import item_limits
 if TYPE_CHECKING:  # tables without pictures are read without Pillow
     from PIL import Image
 
-BLOCK = 1 << 20  # bytes read at a time
+BLOCK_BYTES = 1 << 20  # bytes read at a time
 SCALE = 1.0
 with suppress(ValueError):
     SCALE = max(1.0, float(os.environ.get("EMBARK_LIMITS") or 1))
@@ -51,7 +51,7 @@ def unpacked(size: int) -> int:
 def copy(packed: Any, out: BinaryIO, limit: int) -> None:
     """Write all that a packed file becomes; an error once that is more than the limit."""
     size = 0
-    while block := packed.read(BLOCK):
+    while block := packed.read(BLOCK_BYTES):
         size += len(block)
         if size > limit:
             raise ValueError(explain("it", limit))

@@ -11,7 +11,7 @@ from embark.types import EmbarkError
 
 PROGRAM = "espeak-ng"
 SPEED = 160  # words a minute
-PATIENCE = 60  # seconds that a text may take
+SPEECH_SECONDS = 60  # seconds that a text may take
 
 
 def can_speak() -> bool:
@@ -28,9 +28,11 @@ def speech(text: str, voice: str = "en") -> bytes:
         file = Path(folder, "speech.wav")
         command = [program, "-v", voice, "-s", str(SPEED), "-b", "1", "-w", str(file), "--stdin"]
         try:
-            done = subprocess.run(command, input=text.encode(), capture_output=True, timeout=PATIENCE, check=False)
+            done = subprocess.run(
+                command, input=text.encode(), capture_output=True, timeout=SPEECH_SECONDS, check=False
+            )
         except subprocess.TimeoutExpired as error:
-            raise EmbarkError(f"espeak-ng spoke '{text[:60]}' for more than {PATIENCE} seconds.") from error
+            raise EmbarkError(f"espeak-ng spoke '{text[:60]}' for more than {SPEECH_SECONDS} seconds.") from error
         if done.returncode or not file.is_file():
             reason = done.stderr.decode(errors="replace").strip() or f"status {done.returncode}"
             raise EmbarkError(f"espeak-ng cannot speak '{text[:60]}' in the voice '{voice}': {reason}")

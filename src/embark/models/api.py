@@ -28,7 +28,7 @@ import numpy as np
 
 from embark import http
 from embark.halving import by_halves
-from embark.http import Refused, TemporaryFailure, without_secret
+from embark.http import RequestRefused, TemporaryFailure, without_secret
 from embark.models.encoder import Bill, Capabilities, Encoder, Interrupted
 from embark.models.loading import Loading
 from embark.models.providers import PROVIDERS, RequestPart, RequestParts
@@ -246,7 +246,7 @@ class Remote(Encoder):
             message = _provider_message(failure.page)
             text = without_secret(key, f"{failure}: {message}" if message else str(failure))
             raise TemporaryFailure(text, failure.wait) from None
-        except Refused as refused:
+        except RequestRefused as refused:
             raise self._refusal(refused, key, items) from None
         return self._outputs(page, items, key)
 
@@ -299,7 +299,7 @@ class Remote(Encoder):
             raise EmbarkError(f"{variable} does not hold a key: there are characters in it that no key has.")
         return key
 
-    def _refusal(self, refused: Refused, key: str, items: Sequence[RequestItem]) -> EmbarkError:
+    def _refusal(self, refused: RequestRefused, key: str, items: Sequence[RequestItem]) -> EmbarkError:
         """The error for a refused request."""
         variable = f"{self.provider.variable}_API_KEY"
         if refused.status in (401, 403):
@@ -335,7 +335,7 @@ class Pace:
     def hold(self, seconds: float) -> None:
         """Send no request for so many seconds, as the provider asked."""
         with self.lock:
-            self.next = max(self.next, time.monotonic() + min(seconds, http.PATIENCE))
+            self.next = max(self.next, time.monotonic() + min(seconds, http.LONGEST_PAUSE_SECONDS))
 
 
 def _provider_message(page: bytes) -> str:

@@ -220,7 +220,7 @@ NAMES = {  # the authors' → transformers'; the text tower and the heads are ca
     r"^(vision_model\..+)\.attn\.proj": r"\1.self_attn.projection",
     r"^(vision_model\..+)\.attn\.qkv": r"\1.self_attn.qkv",
 }
-HEAD = 64  # the width of an attention head in both towers; all other shapes are those of the weights
+HEAD_WIDTH = 64  # the width of an attention head in both towers; all other shapes are those of the weights
 SPECIAL_TOKENS: dict[str, Any] = {"bos_token": "[DEC]", "extra_special_tokens": ["[ENC]"]}  # added to BERT's
 
 
@@ -258,7 +258,7 @@ def _config(checkpoint: Checkpoint, state: Mapping[str, Any]) -> Any:
             "hidden_size": width,
             "intermediate_size": hidden,
             "num_hidden_layers": depth,
-            "num_attention_heads": width // HEAD,
+            "num_attention_heads": width // HEAD_WIDTH,
         }
 
     patch = shape("vision_model.embeddings.patch_embedding.weight")[-1]

@@ -208,7 +208,7 @@ def _download_file(card: ModelCard, loading: Loading) -> Path:
     try:
         http.with_retries(f"Fetching {card.source}", fetch)
         part.replace(path)
-    except (http.Refused, OSError) as error:
+    except (http.RequestRefused, OSError) as error:
         raise EmbarkError(
             f"The weights of {card.name} could not be fetched from {card.source} ({error}); "
             f"put the file at {path} by hand, or try again."

@@ -19,7 +19,7 @@ from embark.halving import by_halves
 from embark.models import resampling
 from embark.models.encoder import UnreadableRows
 from embark.models.jpeg_colors import rgb
-from embark.models.nvjpeg import Decoder, Refused
+from embark.models.nvjpeg import Decoder, JpegsRefused
 from embark.models.pixels import AsStored, BytePreprocessor, Fit, ImageInputs
 from embark.types import EmbarkError, Encoded
 
@@ -50,7 +50,7 @@ def on_gpu(by_pillow: BytePreprocessor, device: Any) -> DevicePixels:
         raise EmbarkError(f"pictures are decoded on CUDA devices alone, and this is {device}")
     try:
         decoder = Decoder(device)
-    except (Refused, MemoryError) as error:
+    except (JpegsRefused, MemoryError) as error:
         raise EmbarkError(f"nvJPEG cannot be used here ({error})") from error
 
     def by_torch(jpegs: Sequence[Encoded], fit: Fit, values: Any) -> Any:
@@ -128,7 +128,7 @@ class DevicePixels:
         def decode(numbers: Sequence[int]) -> list[tuple[tuple[int, ...], Any]]:
             try:
                 return [(tuple(numbers), self.pixels([jpegs[number] for number in numbers], self.fit, values))]
-            except Refused:
+            except JpegsRefused:
                 if len(numbers) > 1:
                     raise
             [number] = numbers
@@ -141,7 +141,7 @@ class DevicePixels:
                 return []
             return [((number,), resampling.resize(upright([picture.to(values.device)], [jpeg]), self.fit, values))]
 
-        return dict(by_halves(list(jpegs), decode, Refused))
+        return dict(by_halves(list(jpegs), decode, JpegsRefused))
 
 
 def open_picture(data: bytes | memoryview) -> Any:
@@ -179,7 +179,7 @@ def _checked(made: DevicePixels, device: Any) -> DevicePixels:
     fit = Fit(29, (29, 31), Image.Resampling.BICUBIC)
     try:
         pixels = made.pixels(jpegs, fit, values)
-    except Refused as error:
+    except JpegsRefused as error:
         raise EmbarkError(f"nvJPEG does not decode pictures here ({error})") from error
     pictures = upright([open_picture(jpeg.data) for jpeg in jpegs], jpegs)
     off = (pixels.cpu() - resampling.resize(pictures, fit, values.cpu())).abs().max().item()

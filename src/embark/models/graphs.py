@@ -16,7 +16,7 @@ from weakref import WeakSet
 
 logger = logging.getLogger("embark")
 WORTH_IT = 1024  # items in batches of one shape after which it gets a graph: making one takes as long as a few passes
-MOST = 8  # graphs of one pass
+MOST_GRAPHS = 8  # graphs of one pass
 
 Pass = Callable[[Any], Any]  # a tensor → a tensor
 _made: WeakSet[Graphs] = WeakSet()
@@ -69,7 +69,7 @@ class Graphs:
         import torch
 
         with self._lock:
-            if self._given_up or len(self._graphs) == MOST:
+            if self._given_up or len(self._graphs) == MOST_GRAPHS:
                 return
             try:
                 self._recorder = self._recorder or Recorder()

@@ -23,7 +23,7 @@ from embark.types import Array, Content, EmbarkError, Item, Modality, ModelCard,
 QWEN_VL = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")  # types that give patches 2-D positions, by `token_kinds`
 TYPES = ("llava_next", *QWEN_VL)
 # The argument for the seconds of a block of frames, by model type.
-SECONDS = {"qwen2_5_vl": "second_per_grid_ts", "qwen2_5_omni_thinker": "video_second_per_grid"}
+SECONDS_NAMES = {"qwen2_5_vl": "second_per_grid_ts", "qwen2_5_omni_thinker": "video_second_per_grid"}
 
 
 def load(card: ModelCard, loading: Loading) -> Encoder:
@@ -290,7 +290,7 @@ class GridProcessor:
             times = [seconds * block + (depth - 1) / (2 * self.options["fps"]) for block in range(blocks)]
             marked = [f"<{time:.1f} seconds>{self.start}{self.video_token * count}{self.end}" for time in times]
             return MediaInput("".join(marked), tensors)
-        if name := SECONDS.get(self.model_type):
+        if name := SECONDS_NAMES.get(self.model_type):
             tensors[name] = torch.tensor([seconds])
         return MediaInput(f"{self.start}{self.video_token * count * blocks}{self.end}", tensors)
 

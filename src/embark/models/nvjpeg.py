@@ -25,7 +25,7 @@ NO_MEMORY = 5  # a status
 AT_ONCE = 2  # batches: while the engines decode one, the CPU copies the bytes of the other
 
 
-class Refused(RuntimeError):
+class JpegsRefused(RuntimeError):
     """A batch that nvJPEG does not decode, for one of its pictures."""
 
 
@@ -131,4 +131,4 @@ def _check(status: int) -> None:
     if status == NO_MEMORY:
         raise MemoryError("nvJPEG has not enough memory on the device")
     if status:
-        raise Refused(f"nvJPEG: status {status}")
+        raise JpegsRefused(f"nvJPEG: status {status}")

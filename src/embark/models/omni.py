@@ -22,7 +22,7 @@ from embark.models.mllm import (
 )
 from embark.types import Audio, EmbarkError, Modality, ModelCard
 
-HEAD = "classify_linear."  # prefix of WAVE's own layers
+OWN_LAYERS = "classify_linear."  # prefix of WAVE's own layers
 
 
 def load(card: ModelCard, loading: Loading) -> Encoder:
@@ -116,7 +116,9 @@ def _head(checkpoint: Checkpoint, loading: Loading) -> Any:
     """WAVE's two layers, from the files of the checkpoint."""
     import torch
 
-    state = {name.split(HEAD)[1]: tensor for name, tensor in read_weights(checkpoint).items() if HEAD in name}
+    state = {
+        name.split(OWN_LAYERS)[1]: tensor for name, tensor in read_weights(checkpoint).items() if OWN_LAYERS in name
+    }
     if not state:
-        raise EmbarkError(f"{checkpoint.name} has no {HEAD}* among its weights, which its vectors are made with.")
+        raise EmbarkError(f"{checkpoint.name} has no {OWN_LAYERS}* among its weights, which its vectors are made with.")
     return to_device(two_layers(state, torch.nn.GELU()), checkpoint.card, loading)

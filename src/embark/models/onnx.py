@@ -33,7 +33,10 @@ from embark.models.prompts import Prompted, Prompts, join_texts, split_prompt
 from embark.models.text_length import TextLength, text_length
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered
 
-FILES = ("text_model.onnx", "vision_model.onnx"), ("model.onnx",)  # the first group that has a file; whole models last
+WEIGHT_FILES = (
+    ("text_model.onnx", "vision_model.onnx"),
+    ("model.onnx",),
+)  # the first group that has a file; whole models last
 VECTORS = ("sentence_embedding", "text_embeds", "image_embeds", "pooler_output")  # outputs with one row per input
 FILLED = ("siglip", "siglip2")  # model types whose texts are padded to their full length, without a mask
 Pool = Callable[[Array, Array], Array]
@@ -66,11 +69,11 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
 
 
 def _graphs(folder: Path, options: Mapping[str, Any]) -> list[Path]:
-    for names in ((options["file"],),) if "file" in options else FILES:
+    for names in ((options["file"],),) if "file" in options else WEIGHT_FILES:
         if paths := [path for name in names for path in (folder / name, folder / "onnx" / name) if path.is_file()]:
             return paths
     raise EmbarkError(
-        f"{folder} holds no ONNX encoder: none of {', '.join(name for names in FILES for name in names)}."
+        f"{folder} holds no ONNX encoder: none of {', '.join(name for names in WEIGHT_FILES for name in names)}."
     )
 
 

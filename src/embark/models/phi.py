@@ -24,7 +24,7 @@ from embark.types import Content, ModelCard
 VISION = "model.vision_embed_tokens."  # prefix of the weights that are not the language model's
 IMAGE_TOKEN = "<|image|>"  # the placeholder of an image's states
 LINEAR = ("weight", "bias")  # of a linear layer
-HEAD = 64  # the width of an attention head of CLIP; all other shapes are those of the weights
+HEAD_WIDTH = 64  # the width of an attention head of CLIP; all other shapes are those of the weights
 
 
 def load(card: ModelCard, loading: Loading) -> Encoder:
@@ -197,6 +197,6 @@ def _clip_config(state: Mapping[str, Any]) -> Any:
     positions = len(state[name("embeddings.position_embedding")])
     return CLIPVisionConfig(
         hidden_size=width, patch_size=patch, image_size=isqrt(positions - 1) * patch,
-        num_attention_heads=width // HEAD, intermediate_size=len(state[name("encoder.layers.0.mlp.fc1")]),
+        num_attention_heads=width // HEAD_WIDTH, intermediate_size=len(state[name("encoder.layers.0.mlp.fc1")]),
         num_hidden_layers=sum(weight.endswith("mlp.fc1.weight") for weight in state),
     )  # fmt: skip

@@ -16,7 +16,7 @@ import triton.language as tl
 
 from embark.models.jpeg_colors import BLUE, GREEN_BLUE, GREEN_RED, NARROW, RED
 from embark.models.pixels import Fit
-from embark.models.resampling import BITS, HALF, Axis, plan
+from embark.models.resampling import BITS, HALF, ResizeAxis, plan
 from embark.types import Array, Encoded
 
 FIELDS = 22  # of a picture's row in the table: see `_kind`
@@ -35,7 +35,7 @@ def pixels(planes: Any, starts: Array, jpegs: Sequence[Encoded], fit: Fit, value
     device = planes.device
     kinds: dict[tuple[tuple[int, int], tuple[int, int], int], int] = {}
     of_picture = [kinds.setdefault((jpeg.size, jpeg.sampling, jpeg.orientation), len(kinds)) for jpeg in jpegs]
-    where: dict[Axis, int] = {}  # the weights begin there, behind the table
+    where: dict[ResizeAxis, int] = {}  # the weights begin there, behind the table
     words = 0
     rows = np.empty((len(kinds), FIELDS), np.int64)
     for number, kind in enumerate(kinds):
@@ -84,7 +84,7 @@ def pixels(planes: Any, starts: Array, jpegs: Sequence[Encoded], fit: Fit, value
 @lru_cache(maxsize=8192)
 def _kind(
     size: tuple[int, int], sampling: tuple[int, int], orientation: int, fit: Fit
-) -> tuple[tuple[int, ...], tuple[Axis, Axis]]:
+) -> tuple[tuple[int, ...], tuple[ResizeAxis, ResizeAxis]]:
     """The row of pictures of a kind, as far as it is the same for all, and the axes of the first and second pass."""
     width, height = size
     last_line = (height - 1) * width

@@ -27,7 +27,7 @@ from embark.models.loading import Loading
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Media, ModelCard, Rendered, Text
 
 SHIPPED = Path(__file__).parent / "recordings"  # of the cards that come with embark
-FEW = 60  # characters of an input in messages
+INPUT_CHARACTERS = 60  # characters of an input in messages
 
 
 def load(card: ModelCard, loading: Loading) -> Generator:
@@ -172,7 +172,7 @@ def _part_key(part: Any) -> Any:
             files = [hashes] if isinstance(hashes, str) else hashes
             return {"digest": hashlib.sha256(b"".join(map(bytes.fromhex, files))).hexdigest()}
         case _:
-            raise EmbarkError(f'{json.dumps(part)[:FEW]} is no input: write a text or {{"sha256": "…"}}.')
+            raise EmbarkError(f'{json.dumps(part)[:INPUT_CHARACTERS]} is no input: write a text or {{"sha256": "…"}}.')
 
 
 def _file_hashes(part: Media) -> str | list[str]:
@@ -223,8 +223,8 @@ def _likelihood(cell: Any, path: Path, number: int) -> tuple[float, int]:
             value, tokens = nan, 0
     if not value <= 0 or value == -inf or tokens < 0:
         raise EmbarkError(
-            f"Line {number} of {path}: {json.dumps(cell)[:FEW]} is no log-probability, a number up to 0 (or a list of "
-            "that and the number of tokens)."
+            f"Line {number} of {path}: {json.dumps(cell)[:INPUT_CHARACTERS]} is no log-probability, a number up to 0 (or a list "
+            "of that and the number of tokens)."
         )
     return value, tokens
 
@@ -237,4 +237,4 @@ def _shown(key: str) -> str:
     """An input in messages: its texts; of a file, nothing is known that people would recognize."""
     parts = [f'"{part}"' if isinstance(part, str) else "a file" for part in json.loads(key)]
     text = " and ".join(parts)
-    return text if len(text) <= FEW else f"{text[: FEW - 1]}…"
+    return text if len(text) <= INPUT_CHARACTERS else f"{text[: INPUT_CHARACTERS - 1]}…"

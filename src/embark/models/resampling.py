@@ -61,7 +61,7 @@ FILTERS: dict[int, tuple[Callable[[Array], Array], float]] = {  # by Pillow's nu
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
+class ResizeAxis:
     """How one side is resized and cropped: output `i` is the sum of `weights[:, i]` × the bytes from `first[i]` on.
 
     Outputs outside the picture have no weights, and so become 0.
@@ -81,16 +81,16 @@ class Axis:
         return int(self.first.max()) + len(self.weights)
 
 
-class Plan(NamedTuple):
+class ResizePlan(NamedTuple):
     """How a picture is resized and cropped: its two axes, and which of them Pillow takes first."""
 
-    across: Axis
-    down: Axis
+    across: ResizeAxis
+    down: ResizeAxis
     down_first: bool
 
 
 @lru_cache(maxsize=8192)
-def axis(source: int, target: int, left: int, length: int, resample: int) -> Axis:
+def axis(source: int, target: int, left: int, length: int, resample: int) -> ResizeAxis:
     """The axis that resizes `source` bytes to `target` and keeps `length` of them from `left` on."""
     outputs = np.arange(left, left + length)
     scale = source / target
@@ -114,11 +114,11 @@ def axis(source: int, target: int, left: int, length: int, resample: int) -> Axi
     total = np.add.accumulate(weights)[-1]  # one after the other, as Pillow adds them
     weights = np.divide(weights, total, out=weights, where=total != 0) * (1 << BITS)
     fixed = (weights + np.where(weights < 0, -0.5, 0.5)).astype(np.int32)
-    return Axis(first.astype(np.int32), fixed)
+    return ResizeAxis(first.astype(np.int32), fixed)
 
 
 @lru_cache(maxsize=8192)
-def plan(size: tuple[int, int], fit: Fit) -> Plan:
+def plan(size: tuple[int, int], fit: Fit) -> ResizePlan:
     """How a picture of (width, height) becomes what `fit` makes of it."""
     width, height = size
     if isinstance(fit.size, int):
@@ -133,7 +133,7 @@ def plan(size: tuple[int, int], fit: Fit) -> Plan:
     )
     # Pillow 13's rule. Earlier ones always begin across, which makes other bytes of pictures that shrink in height.
     shrinks = height - target[1]
-    return Plan(across, down, shrinks > 0 and shrinks > 2 * (width - target[0]))
+    return ResizePlan(across, down, shrinks > 0 and shrinks > 2 * (width - target[0]))
 
 
 def resize(pictures: Sequence[Any], fit: Fit, values: Any) -> Any:
@@ -163,7 +163,7 @@ def resized_bytes(pictures: Sequence[Any], fit: Fit) -> Any:
     return out
 
 
-def _pass(pixels: Any, axis: Axis, dimension: int) -> Any:
+def _pass(pixels: Any, axis: ResizeAxis, dimension: int) -> Any:
     """The bytes of one pass over a dimension, which begins where the axis does."""
     import torch
 

@@ -25,7 +25,7 @@ from embark.models.text_length import TextLength, text_length
 from embark.models.vision import DINO
 from embark.types import Array, EmbarkError, Modality
 
-LARGEST = 3 << 30  # bytes of weights that are loaded a second time
+LARGEST_BYTES = 3 << 30  # bytes of weights that are loaded a second time
 # Options with which a card replaces what the files say.
 REPLACING = ("pooling", "pool_prompt", "causal", "tokenizer", "template")
 POOLINGS = {"mean": "the mean of all tokens", "cls": "the first token", "lasttoken": "the last token",
@@ -75,7 +75,7 @@ def stated_vectors(checkpoint: Checkpoint, loading: Loading) -> StatedVectors:
     files = [path for pattern in ("*.safetensors", "*.bin") for path in folder.rglob(pattern)]
     if not files:
         raise EmbarkError(f"{folder} has no weights of torch; say what to compare with: --against FOLDER")
-    if (size := sum(path.stat().st_size for path in files)) > LARGEST:
+    if (size := sum(path.stat().st_size for path in files)) > LARGEST_BYTES:
         raise EmbarkError(f"its weights have {size / 2**30:.1f} GB, too much to load them a second time")
     return _stated_texts(checkpoint, loading) if is_text else _stated_images(checkpoint, loading, model_type)
 

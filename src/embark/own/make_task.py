@@ -14,7 +14,7 @@ from embark.hub.listing import is_local
 from embark.items.encode import ENDINGS, modality
 from embark.own.columns import DIVIDE, FILES, PROBE, USUAL
 from embark.own.records import PAIR, splits
-from embark.own.tables import REVISION, Shape, keep
+from embark.own.tables import REVISION, TableShape, keep
 from embark.own.tasks_file import EQUAL, category, usual_metric
 from embark.paths import component
 from embark.readers.folder import SCORED
@@ -173,7 +173,7 @@ def _of_objects(
     kinds = {column: _kind(role, cells[column]) for role, column in _named(columns, cells)}
     content = {column: of_column for column, of_column in kinds.items() if of_column is not None}
     media = {column: None if of_column == "text" else of_column for column, of_column in kinds.items()}
-    stored = keep(tables, Shape(media, folder, allow_outside, rate), settings.home, by_column)
+    stored = keep(tables, TableShape(media, folder, allow_outside, rate), settings.home, by_column)
     scored = _scored(request, kind, list(stored.rows))
     source = Source(id=str(stored.folder), revision=stored.revision, splits=(scored,), files=_files(stored.rows))
     stem = f"Own{stored.revision.removeprefix(REVISION)[:8]}"

@@ -16,7 +16,7 @@ import pyarrow as pa
 from embark.types import EmbarkError
 
 BATCH = 256  # rows of an Arrow table taken at a time
-HEAD = 50  # rows looked at to learn what columns hold
+HEAD_ROWS = 50  # rows looked at to learn what columns hold
 PAIR = ("item", "label")  # the columns of (item, label)
 TRIPLE = ("left", "right", "score")  # the columns of (left, right, score)
 
@@ -93,7 +93,7 @@ def _records(rows: Iterable[Record], columns: Iterable[Any] = ()) -> Records:
     if repeated := [name for name in names if names.count(name) > 1]:
         raise EmbarkError(f"Several columns are named '{repeated[0]}': give each a name of its own.")
     rest = iter(rows)
-    head = tuple(islice(rest, HEAD))
+    head = tuple(islice(rest, HEAD_ROWS))
     if not head:
         raise EmbarkError("The data has no rows.")
     return Records(tuple(names) or tuple(dict.fromkeys(chain(*head))), head, rest)

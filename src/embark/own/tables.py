@@ -26,7 +26,7 @@ from embark.own.records import Record, Records, plain
 from embark.paths import component, inside
 from embark.types import EmbarkError, Modality
 
-ROWS = 1000  # of a row group, at most
+GROUP_ROWS = 1000  # of a row group, at most
 BYTES = 64 << 20  # of media in a row group, about
 PART = ".part-"  # before the name of a folder that is being written
 ABANDONED = 7 * 24 * 3600  # seconds after which nobody writes such a folder any more
@@ -35,7 +35,7 @@ REVISION = "sha256-"  # before the hash of the content, which is the revision
 
 
 @dataclass(frozen=True)
-class Shape:
+class TableShape:
     """What to keep of rows: `columns`, with the modality of those that hold media; None for texts, labels, numbers.
 
     Names of files (texts in a column of media) are those of `folder`, and may lead out of it only where
@@ -57,7 +57,7 @@ class OwnTables:
     rows: Mapping[str, int]
 
 
-def keep(splits: Mapping[str, Records], shape: Shape, home: Path, split: str | None = None) -> OwnTables:
+def keep(splits: Mapping[str, Records], shape: TableShape, home: Path, split: str | None = None) -> OwnTables:
     """Write rows as tables, one a split: by name, where "" is "test", or by the values of the column `split`."""
     own = (home / "own").absolute()
     try:
@@ -110,7 +110,9 @@ def _temporary(own: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _write(folder: Path, splits: Mapping[str, Records], shape: Shape, split: str | None) -> tuple[dict[str, int], str]:
+def _write(
+    folder: Path, splits: Mapping[str, Records], shape: TableShape, split: str | None
+) -> tuple[dict[str, int], str]:
     """Write all tables; the rows by split, and the hash of everything."""
     tables: dict[str, _Table] = {}
     for name, rows in splits.items():
@@ -135,7 +137,7 @@ def _write(folder: Path, splits: Mapping[str, Records], shape: Shape, split: str
 class _Table:
     """One table that is being written; what it holds is hashed row by row."""
 
-    def __init__(self, path: Path, shape: Shape) -> None:
+    def __init__(self, path: Path, shape: TableShape) -> None:
         self.path = path
         self.shape = shape
         self.digest = hashlib.sha256()
@@ -154,7 +156,7 @@ class _Table:
             self._size += _size(cells[column])
         self.count += 1
         self._buffer.append(cells)
-        if len(self._buffer) >= ROWS or self._size >= BYTES:
+        if len(self._buffer) >= GROUP_ROWS or self._size >= BYTES:
             self._flush()
 
     def close(self) -> None:
@@ -194,13 +196,13 @@ class _Table:
 # ── cells ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _media(cell: Any, kind: Modality, shape: Shape) -> bytes | list[bytes] | None:
+def _media(cell: Any, kind: Modality, shape: TableShape) -> bytes | list[bytes] | None:
     if cell is None or (isinstance(cell, list) and kind == "image"):
         return None if cell is None else [_bytes(part, kind, shape) for part in cell]
     return _bytes(cell, kind, shape)
 
 
-def _bytes(cell: Any, kind: Modality, shape: Shape) -> bytes:
+def _bytes(cell: Any, kind: Modality, shape: TableShape) -> bytes:
     content = encode(cell, kind, shape.rate)
     if isinstance(content, bytes):
         return content
@@ -213,7 +215,7 @@ def _bytes(cell: Any, kind: Modality, shape: Shape) -> bytes:
         raise EmbarkError(f"There is no {kind} {path}: {reason}. Name its folder with folder=….") from None
 
 
-def _checked(path: Path, shape: Shape) -> Path:
+def _checked(path: Path, shape: TableShape) -> Path:
     """A file of the folder; an absolute name is one, too, if it is in it."""
     folder = shape.folder.expanduser().absolute()
     relative = path.relative_to(folder) if path.is_relative_to(folder) else path

@@ -48,11 +48,11 @@ OPTIONS = {
 }
 CONTENT = {"image": "pictures", "video": "films", "audio": "sounds", "text": "texts"}  # as descriptions of columns
 ORDER: tuple[Modality, ...] = ("image", "video", "audio", "text")  # of the parts of a mixed item: words come last
-NAMED = 5  # rows or ids that a message names
+NAMED_ROWS = 5  # rows or ids that a message names
 
 
 @dataclass(frozen=True)
-class Table:
+class SourceTable:
     """A selection of the rows of one split: their numbers, and warnings about those that were left out."""
 
     task: Task
@@ -88,11 +88,11 @@ class Table:
         """A column of lists of media."""
         return self._select(self.rows.list_media(kind, column))
 
-    def take(self, positions: Iterable[int]) -> Table:
+    def take(self, positions: Iterable[int]) -> SourceTable:
         """The rows at these positions."""
         return replace(self, numbers=[self.numbers[position] for position in positions])
 
-    def drop_missing(self, positions: Iterable[int], what: str) -> Table:
+    def drop_missing(self, positions: Iterable[int], what: str) -> SourceTable:
         """The table without the rows at these positions, which lack `what`; an error unless the task skips them."""
         missing = set(positions)
         if not missing:
@@ -105,7 +105,7 @@ class Table:
         remaining = self.take(position for position in range(len(self)) if position not in missing)
         return replace(remaining, skipped=(*self.skipped, f"left out {rows} that have no {what}: row {numbers}"))
 
-    def with_values(self, *columns: str) -> Table:
+    def with_values(self, *columns: str) -> SourceTable:
         """The rows with a value in each of these columns."""
         table = self
         for column in columns:
@@ -113,7 +113,7 @@ class Table:
             table = table.drop_missing(np.flatnonzero(missing).tolist(), column)
         return table
 
-    def with_items(self, columns: Mapping[Modality, str], title: str | None = None) -> tuple[Table, Items]:
+    def with_items(self, columns: Mapping[Modality, str], title: str | None = None) -> tuple[SourceTable, Items]:
         """The rows that have content in one of the columns at least, and the items made of it.
 
         `title` is a column whose text goes before the text, with a space between.
@@ -167,7 +167,7 @@ def _finite(cell: Any) -> float:
     return number if math.isfinite(number) else math.nan
 
 
-def open_table(task: Task, split: str, subset: str, hub: Hub) -> Table:
+def open_table(task: Task, split: str, subset: str, hub: Hub) -> SourceTable:
     """One split and subset of a task's dataset, after `where` and `drop`."""
     config, stored = config_and_split(task, split, subset)
     where = dict(task.options.get("where", {}))
@@ -183,12 +183,12 @@ def open_split(
     hub: Hub,
     where: Mapping[str, Any] = MappingProxyType({}),
     keys: Sequence[str] = (),
-) -> Table:
+) -> SourceTable:
     """A split of a config, by the hub's names; `keys` are other names that the task's `rows` may use for it."""
     keys = (f"{config}/{split}" if config else split, *keys)
     expected = next((task.rows[key] for key in keys if key in task.rows), None)
     rows = open_rows(task.source, split, hub, config, expected, bool(task.options.get(OUTSIDE)))
-    table = Table(task, split, rows, _matching(rows, where))
+    table = SourceTable(task, split, rows, _matching(rows, where))
     if not len(table):
         condition = f" where {', '.join(f'{name} is {value!r}' for name, value in where.items())}" if where else ""
         raise EmbarkError(f"Task {task.name}: {rows.name} has no rows{condition}.")
@@ -250,7 +250,7 @@ def numbered(ids: Iterable[str]) -> Names:
 
 def first_few(names: Iterable[str]) -> str:
     """The first few names, and how many more there are."""
-    return listed(list(names), NAMED)
+    return listed(list(names), NAMED_ROWS)
 
 
 def as_list(cell: Any) -> list[Any]:
@@ -276,7 +276,7 @@ def _matching(rows: Rows, where: Mapping[str, Any]) -> Sequence[int]:
     return numbers
 
 
-def _drop_broken(table: Table, drop: Sequence[int]) -> Table:
+def _drop_broken(table: SourceTable, drop: Sequence[int]) -> SourceTable:
     """The table without the rows of the option `drop`."""
     broken = set(drop)
     if not broken:

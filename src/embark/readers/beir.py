@@ -28,7 +28,7 @@ from embark.readers import _table
 from embark.readers._files import TableFiles, subset_kind, with_tables
 from embark.readers._table import (
     CONTENT,
-    Table,
+    SourceTable,
     content_columns,
     first_few,
     numbered,
@@ -142,7 +142,7 @@ def _index(ids: Any, known: Any) -> Array:
     return positions.astype(np.int64)
 
 
-def _side(table: Table, role: str) -> IdentifiedSide:
+def _side(table: SourceTable, role: str) -> IdentifiedSide:
     """The items of a table by their ids."""
     table = table.with_values(_id_column(table, role))
     names = table.rows.column_names
@@ -165,7 +165,7 @@ def _side(table: Table, role: str) -> IdentifiedSide:
     return IdentifiedSide(Side(Names(ids), contents), ids, rows, warnings)
 
 
-def _repeated_ids(table: Table, ids: Any) -> tuple[str, ...]:
+def _repeated_ids(table: SourceTable, ids: Any) -> tuple[str, ...]:
     """A warning about ids that several rows have; an error unless the task's option `repeated` accepts them."""
     if Names(ids).distinct == len(ids):
         return ()
@@ -185,7 +185,7 @@ def _repeated_ids(table: Table, ids: Any) -> tuple[str, ...]:
     )
 
 
-def _open(task: Task, name: str, split: str, subset: str, hub: Hub) -> Table:
+def _open(task: Task, name: str, split: str, subset: str, hub: Hub) -> SourceTable:
     config, stored = _config_and_split(task, name, split, subset, hub)
     table = open_split(task, stored, config, hub, keys=_keys(config, stored, name, split))
     return replace(table, split=name)  # so that warnings about rows name the table
@@ -245,11 +245,13 @@ def _check_unambiguous(task: Task, name: str, tables: dict[tuple[str, str], tupl
     )
 
 
-def _id_column(table: Table, role: str) -> str:
+def _id_column(table: SourceTable, role: str) -> str:
     return table.task.columns.get(f"{role}_id") or table.rows.first_column("id", "_id", f"{role}-id") or "id"
 
 
-def _judgements(table: Table, queries: IdentifiedSide, documents: IdentifiedSide) -> tuple[Qrels, tuple[str, ...]]:
+def _judgements(
+    table: SourceTable, queries: IdentifiedSide, documents: IdentifiedSide
+) -> tuple[Qrels, tuple[str, ...]]:
     """The qrels as positions and grades, and warnings; of a pair that is judged twice, the larger grade counts."""
     query_column, document_column, grade_column = QRELS_COLUMNS
     graded = grade_column in table.rows.column_names
@@ -277,7 +279,7 @@ def _distinct(rows: Array, query: Array, document: Array, grade: Array) -> Array
     return np.sort(falling[largest])
 
 
-def _unknown_ids(table: Table, query: Array, document: Array) -> tuple[str, ...]:
+def _unknown_ids(table: SourceTable, query: Array, document: Array) -> tuple[str, ...]:
     """A warning about judgements that name unknown ids; an error unless the task's option `unknown` accepts them."""
     unknown = []
     for role, column, positions in (("queries", "query-id", query), ("documents", "corpus-id", document)):

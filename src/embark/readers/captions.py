@@ -15,7 +15,7 @@ from embark import items
 from embark.hub import Hub
 from embark.readers import _table
 from embark.readers._files import TABLES
-from embark.readers._table import Table, as_list, open_table
+from embark.readers._table import SourceTable, as_list, open_table
 from embark.seams import Reader
 from embark.types import Array, Dataset, EmbarkError, Item, Matches, Side, Task
 
@@ -25,7 +25,7 @@ ItemLists = list[list[Item]]  # the items of each row
 def read_captions(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """One sample per row; all samples have the same number of images and the same number of texts."""
     table = open_table(task, split, subset, hub)
-    readers: dict[str, Callable[[Table, str], ItemLists]] = {"image": _images, "text": _texts}
+    readers: dict[str, Callable[[SourceTable, str], ItemLists]] = {"image": _images, "text": _texts}
     names = {side: [name.strip() for name in task.columns[f"{side}s"].split(",")] for side in readers}
     columns = {side: [readers[side](table, name) for name in names[side]] for side in readers}
     cells = zip(*chain(*columns.values()), strict=True)
@@ -42,7 +42,7 @@ def read_captions(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     return Dataset(sides, Matches(positions["image"], positions["text"]), filled.skipped)
 
 
-def _images(table: Table, column: str) -> ItemLists:
+def _images(table: SourceTable, column: str) -> ItemLists:
     try:
         media = [[] if image is None else [image] for image in table.media("image", column)]
     except EmbarkError:  # not a column of single images: a column of lists, or else the next line raises too
@@ -50,11 +50,11 @@ def _images(table: Table, column: str) -> ItemLists:
     return [[Item((image,)) for image in images] for images in media]
 
 
-def _texts(table: Table, column: str) -> ItemLists:
+def _texts(table: SourceTable, column: str) -> ItemLists:
     return [[items.text(str(text)) for text in as_list(cell)] for cell in table.values(column)]
 
 
-def _positions(table: Table, side: str, samples: Sequence[Sequence[Item]]) -> Array:
+def _positions(table: SourceTable, side: str, samples: Sequence[Sequence[Item]]) -> Array:
     """The positions of each sample's items in the side, (samples, items per sample)."""
     size = len(samples[0]) if samples else 0
     for number, sample in zip(table.numbers, samples, strict=True):

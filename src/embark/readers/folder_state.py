@@ -9,7 +9,7 @@ from pathlib import Path
 from embark.hub import Hub
 from embark.hub.listing import is_local
 from embark.readers._table import OUTSIDE, as_list
-from embark.readers.formats import Records
+from embark.readers.formats import RecordFile
 from embark.readers.layout import card_head
 from embark.readers.local_state import CONTENT, revision_of_files, revision_of_folder
 from embark.readers.registry import reader_of, tables
@@ -59,7 +59,7 @@ def _named_files(task: Task, paths: Sequence[str], hub: Hub) -> list[tuple[str, 
             continue
         for column in table.column_names:
             if column in named or MEDIA_ROLE.search(column):
-                cells = table.values(column) if isinstance(table, Records) else table.file_names(column)
+                cells = table.values(column) if isinstance(table, RecordFile) else table.file_names(column)
                 for name in dict.fromkeys(name for cell in cells or () for name in as_list(cell)):
                     if isinstance(name, str) and name and (file := siblings.find(name)):
                         files.setdefault(f"{siblings.table}: {name}", file)

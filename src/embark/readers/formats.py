@@ -84,7 +84,7 @@ def open_table_file(path: Path, digests: Path, siblings: SiblingFiles | None = N
             return Parquet(path, digests, siblings)
         if path.name.endswith(".tar"):
             return Shard(path, digests)
-        return Records(path, siblings)
+        return RecordFile(path, siblings)
 
 
 def _unpacked(path: Path) -> bytes:
@@ -223,7 +223,7 @@ def _is_samples(kind: Any) -> bool:
     return bool(pa.types.is_struct(kind)) and {"array", "sampling_rate"} <= {field.name for field in kind}
 
 
-class Records(TableFile):
+class RecordFile(TableFile):
     """A file of JSON lines, a JSON list, or separated values (whose cells stay text, or None if empty).
 
     Its media are files that cells name.

@@ -21,7 +21,7 @@ from embark.readers import _table
 from embark.readers._files import TABLES
 from embark.readers._table import (
     CONTENT,
-    Table,
+    SourceTable,
     as_list,
     content_columns,
     first_few,
@@ -61,7 +61,7 @@ OPTIONS = {
 class LabeledTable:
     """The rows of a split that have content and a label."""
 
-    table: Table
+    table: SourceTable
     items: Items
     labels: list[Any]
 

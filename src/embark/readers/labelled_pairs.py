@@ -19,7 +19,7 @@ from embark.hub import Hub
 from embark.items.lazy_items import Numbered
 from embark.readers import _table
 from embark.readers._files import TABLES
-from embark.readers._table import Table, as_list, open_table
+from embark.readers._table import SourceTable, as_list, open_table
 from embark.readers.formats import TableFile
 from embark.readers.rows import Rows
 from embark.seams import Reader
@@ -35,7 +35,7 @@ COLUMNS = {
 class PairLists(TableFile):
     """The lists of a table's rows, with a row for each place in them."""
 
-    def __init__(self, table: Table, columns: Sequence[str]) -> None:
+    def __init__(self, table: SourceTable, columns: Sequence[str]) -> None:
         self.path = table.rows.name
         self.column_names = tuple(columns)
         lists = {column: [as_list(cell) for cell in table.values(column)] for column in columns}

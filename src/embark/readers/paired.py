@@ -27,7 +27,7 @@ from embark.items.equal_items import merge_equal
 from embark.items.lazy_items import Names, Texts, chain, text_array
 from embark.readers import _table
 from embark.readers._files import TABLES
-from embark.readers._table import CONTENT, Table, as_list, content_columns, first_few, numbered, open_table
+from embark.readers._table import CONTENT, SourceTable, as_list, content_columns, first_few, numbered, open_table
 from embark.seams import Reader
 from embark.types import MODALITIES, Array, Dataset, EmbarkError, Modality, Option, Qrels, Side, Task
 
@@ -59,7 +59,7 @@ Columns = Mapping[Modality, str]
 class PairedTable:
     """The rows of a split: the thing of each, and its texts (or whatever the other side of the pairs is)."""
 
-    table: Table
+    table: SourceTable
     things: Items
     cells: list[Any]  # the texts of each row as the table has them; numbers of `others`, where they are no texts
     others: Items | None
@@ -158,12 +158,12 @@ def _open(task: Task, split: str, subset: str, things: Columns, texts: Columns, 
     return PairedTable(table, of_things, cells, others, labels)
 
 
-def _text_columns(table: Table, column: str) -> list[str]:
+def _text_columns(table: SourceTable, column: str) -> list[str]:
     """The columns of text: one, or several with commas between."""
     return [column] if column in table.rows.column_names else [name.strip() for name in column.split(",")]
 
 
-def _cells(table: Table, columns: Sequence[str]) -> list[Any]:
+def _cells(table: SourceTable, columns: Sequence[str]) -> list[Any]:
     """The texts of each row: as the cell has them, or the texts of several cells."""
     if len(columns) == 1:
         return table.values(columns[0])
@@ -171,14 +171,14 @@ def _cells(table: Table, columns: Sequence[str]) -> list[Any]:
     return [[text for cell in row for text in as_list(cell)] for row in cells]
 
 
-def _with_some(table: Table, columns: Sequence[str], required: Sequence[str]) -> Table:
+def _with_some(table: SourceTable, columns: Sequence[str], required: Sequence[str]) -> SourceTable:
     """The rows with a text in one of the columns at least."""
     table = table.with_values(*required)
     empty = (position for position, cell in enumerate(_cells(table, columns)) if not cell)
     return table.drop_missing(empty, " or ".join(columns))
 
 
-def _with_warning(table: Table, cells: Sequence[Any], column: str) -> Table:
+def _with_warning(table: SourceTable, cells: Sequence[Any], column: str) -> SourceTable:
     """The table with a warning about its rows without a text."""
     empty = [number for number, cell in zip(table.numbers, cells, strict=True) if not as_list(cell)]
     if not empty:
@@ -190,7 +190,7 @@ def _with_warning(table: Table, cells: Sequence[Any], column: str) -> Table:
     return replace(table, skipped=(*table.skipped, f"{rows}{'; what they name is in the corpus' * by_text}"))
 
 
-def _names(table: Table, columns: Columns) -> list[str]:
+def _names(table: SourceTable, columns: Columns) -> list[str]:
     """What messages call the items of a side: the name of a file, or the column and the row."""
     names = [table.rows.file_names(column) for kind, column in columns.items() if kind != "text"]
     if len(columns) == 1 and names and names[0] is not None:

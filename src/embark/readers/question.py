@@ -18,7 +18,7 @@ from embark.hub import Hub
 from embark.items.lazy_items import Numbered
 from embark.readers import _table
 from embark.readers._files import TABLES
-from embark.readers._table import CONTENT, Table, content_columns, open_table
+from embark.readers._table import CONTENT, SourceTable, content_columns, open_table
 from embark.seams import Reader
 from embark.types import Dataset, EmbarkError, Qrels, Side, Task
 
@@ -44,7 +44,7 @@ def read_question(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     return Dataset(sides, Qrels(*np.array(rows, np.int64).reshape(-1, 3).T), table.skipped)
 
 
-def _answer_position(table: Table, number: int, choices: Sequence[str], answer: Any) -> int:
+def _answer_position(table: SourceTable, number: int, choices: Sequence[str], answer: Any) -> int:
     """The position of the right answer among a row's choices."""
     position = -1
     if isinstance(answer, str):

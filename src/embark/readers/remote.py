@@ -21,7 +21,7 @@ from embark.types import EmbarkError, Source
 FIRST = 1 << 18  # bytes at the beginning of a file without a footer
 LARGEST_COLUMN = 1 << 25  # bytes of a column that is read whole
 LARGEST_DECODED = 1 << 30  # bytes that its values take
-ROWS = 1 << 14  # that are decoded at a time
+BATCH_ROWS = 1 << 14  # that are decoded at a time
 VALUE = 32  # bytes of a value as an object
 
 
@@ -48,7 +48,9 @@ class TableHead:
             return None
         values: list[Any] = []
         size = 0
-        rows = max(1, min(ROWS, LARGEST_DECODED // max(1, largest)))  # each may hold the largest value of a dictionary
+        rows = max(
+            1, min(BATCH_ROWS, LARGEST_DECODED // max(1, largest))
+        )  # each may hold the largest value of a dictionary
         for batch in self.parquet.iter_batches(rows, columns=[column], use_threads=False):
             size += VALUE * len(batch) + batch.nbytes
             if size > LARGEST_DECODED:

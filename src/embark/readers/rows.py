@@ -204,8 +204,8 @@ class Archive:
             return
         with self.path.open("rb") as archive:
             archive.seek(file.offset)
-            for start in range(0, file.size, limits.BLOCK):
-                out.write(archive.read(min(limits.BLOCK, file.size - start)))
+            for start in range(0, file.size, limits.BLOCK_BYTES):
+                out.write(archive.read(min(limits.BLOCK_BYTES, file.size - start)))
 
     def _file(self, name: str) -> ArchiveFile:
         if name not in self._positions:

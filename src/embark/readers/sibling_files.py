@@ -15,7 +15,7 @@ from embark.hub.listing import is_local
 from embark.paths import Outside, inside
 from embark.types import Bytes, EmbarkError, Source
 
-FEW = 5  # missing files that a message names
+NAMED_FILES = 5  # missing files that a message names
 ALLOW = "allow it with --allow-outside (allow_outside=True)"
 
 
@@ -81,6 +81,6 @@ class SiblingFiles:
                     place = Path(self.source.id, self.table)
                     raise EmbarkError(f"Row {row} of {place}: {error} Put the file there, or {ALLOW}.") from None
         if missing := [name for name, file in files.items() if file is None]:
-            several = f" ({len(missing)} of {len(files)} files are not there: {listed(missing, FEW)})"
+            several = f" ({len(missing)} of {len(files)} files are not there: {listed(missing, NAMED_FILES)})"
             raise EmbarkError(f"The folder {self.source.id} has no file '{missing[0]}'{several * (len(missing) > 1)}.")
         return [files[name] if name else None for name in names]

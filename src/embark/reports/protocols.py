@@ -21,8 +21,8 @@ from embark.results import TaskResult
 from embark.tables import Cell, Exact, Row, Table, shown, without_advice
 from embark.types import ModelCard, Task
 
-PARTS = 3  # splits and subsets of a task whose fingerprints are shown
-SHOWN = 5  # tasks that a warning names
+SHOWN_PARTS = 3  # splits and subsets of a task whose fingerprints are shown
+NAMED_TASKS = 5  # tasks that a warning names
 ADDRESSES = 10  # of data sets, among the references
 REVISION = 12  # letters of a revision; the files have it in full
 UNKNOWN = "–"
@@ -180,7 +180,7 @@ def _scores_of(where: Sequence[tuple[str, str]]) -> str:
         task: labels[0] if len(labels) == 1 else counted(len(labels), "model")
         for task, labels in group_values(where).items()
     }
-    return listed([f"{task} ({model})" for task, model in models.items()], SHOWN)
+    return listed([f"{task} ({model})" for task, model in models.items()], NAMED_TASKS)
 
 
 def _sources(reported: Reported) -> list[tuple[str, str, str]]:
@@ -251,7 +251,7 @@ def _fingerprints(task: Task, results: Sequence[TaskResult]) -> dict[str, str]:
     """Fingerprints of the first splits and subsets: those of your records, else of the row."""
     records = [record for result in results if result.made_by == "embark" for record in result.records]
     prints = {f"{record.split}/{record.subset}": record.fingerprint for record in records}
-    return dict(list((prints or fingerprints(task)).items())[:PARTS])
+    return dict(list((prints or fingerprints(task)).items())[:SHOWN_PARTS])
 
 
 def _task_facts(task: Task, results: Sequence[TaskResult]) -> Iterator[tuple[str, str]]:

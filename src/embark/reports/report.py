@@ -39,7 +39,7 @@ from embark.tables import Noted, Table, applicable
 from embark.tasks import Tasks, Wanted, chosen_benchmark
 from embark.types import EmbarkError, Task
 
-NAMED = 3  # models that the title names
+NAMED_MODELS = 3  # models that the title names
 NO_FIGURES = "figures are left out: they need matplotlib (pip install 'embark-bench[plots]')"
 
 
@@ -139,7 +139,7 @@ def _composed(reported: Reported) -> Report:
         Section("Comparisons by task", tuple(comparisons_by_task(pairs)), appendix=True),
     )
     labels = reported.labels
-    models = listed(labels) if len(labels) <= NAMED else counted(len(labels), "model")
+    models = listed(labels) if len(labels) <= NAMED_MODELS else counted(len(labels), "model")
     document = Document(f"{models} on {reported.name}", tuple(byline(reported)), sections, bibtex(reported))
     notes = applicable({NO_FIGURES: not find_spec("matplotlib")} | {f"missing: {gap}": True for gap in gaps})
     return Report(reported.board, document, commands, notes=(*reported.loaded.notes, *reported.board.damaged, *notes))

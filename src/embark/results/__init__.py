@@ -28,13 +28,13 @@ from embark.paths import leads_out, place
 from embark.redaction import Private, last_name, redacted_value
 from embark.results.schema import (
     ABOUT,
-    LARGEST,
+    LARGEST_BYTES,
     LARGEST_CARD,
     LARGEST_OUTCOMES,
+    LOOKS,
     META,
     NO_INTERVAL,
     OURS,
-    PATIENCE,
     PREDICTED,
     SAMPLED,
     Damaged,
@@ -58,7 +58,7 @@ from embark.types import EmbarkError, ModelCard, Task
 __all__ = [
     "ABOUT",
     "COMMIT",
-    "LARGEST",
+    "LARGEST_BYTES",
     "LARGEST_CARD",
     "LARGEST_OUTCOMES",
     "LONG_COLUMNS",
@@ -128,7 +128,7 @@ class Results:
         data = outcomes_bytes(outcomes, result)
         result = dataclasses.replace(result, checksum=hashlib.sha256(data).hexdigest())
         result_bytes(result_content(result))  # what cannot be written fails before anything is replaced
-        for _ in range(PATIENCE):
+        for _ in range(LOOKS):
             _replace(path, data)
             saved = self.write(result, card, name)
             if path.is_file() and path.read_bytes() == data:

@@ -15,7 +15,7 @@ LONGEST_TEXT = 1_000_000  # characters of any other text
 LARGEST_NUMBER = 1 << 53  # whole numbers up to here are exact as floats, too
 LARGEST_DATE = 253_402_300_800  # the end of the year 9999, in seconds since 1970
 LEVELS = 12  # of lists and tables within one another
-SHOWN = 60  # characters of a wrong value in a message
+SHOWN_CHARACTERS = 60  # characters of a wrong value in a message
 Read = TypeVar("Read")
 
 
@@ -42,7 +42,7 @@ class Value:
     def wrong(self, expected: str) -> NoReturn:
         """Raise the error for a value that is not what was expected."""
         shown = ascii(self.value) if isinstance(self.value, (str, int, float)) else type(self.value).__name__
-        shown = shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}…"
+        shown = shown if len(shown) <= SHOWN_CHARACTERS else f"{shown[:SHOWN_CHARACTERS]}…"
         raise Malformed(f"{self.place or 'its content'} must be {expected}, not {shown}")
 
     def text(self, longest: int = LONGEST_TEXT) -> str:

@@ -41,10 +41,10 @@ OF_RECORD = (
 )  # fmt: skip
 NO_INTERVAL = (float("nan"), float("nan"))  # of scores that other tools and papers state
 SAMPLED = "sampled from"  # the count that results of a sample have
-LARGEST = 256 << 20  # bytes of a file of scores; one that claims to be larger is none
+LARGEST_BYTES = 256 << 20  # bytes of a file of scores; one that claims to be larger is none
 LARGEST_OUTCOMES = 4 << 30  # … of the outcomes of a task, in the file and in memory
 LARGEST_CARD = 4 << 20  # … of a model's card
-PATIENCE = 20  # times, a twentieth of a second apart, that outcomes are looked at while another process writes them
+LOOKS = 20  # times, a twentieth of a second apart, that outcomes are looked at while another process writes them
 BATCH = 4096  # rows of outcomes that are decoded at a time
 
 
@@ -123,7 +123,7 @@ class TaskResult(Brief):
     def _outcomes_file(self, path: Path, scores: Path) -> bytes:
         """The content of the file of outcomes whose hash this result states."""
         require_own(path)
-        for _ in range(PATIENCE):
+        for _ in range(LOOKS):
             if path.stat().st_size > LARGEST_OUTCOMES:
                 raise Damaged(path, f"it is larger than {LARGEST_OUTCOMES >> 20:,} MiB")
             data = path.read_bytes()
@@ -155,8 +155,8 @@ def read_result(path: Path) -> TaskResult | None:
     """The result in a file, or None if the file is not of ours."""
     try:
         require_own(path)
-        if path.stat().st_size > LARGEST:
-            raise Damaged(path, f"it is larger than {LARGEST >> 20} MiB")
+        if path.stat().st_size > LARGEST_BYTES:
+            raise Damaged(path, f"it is larger than {LARGEST_BYTES >> 20} MiB")
         return parse_result(path.read_bytes(), path)
     except FileNotFoundError:  # replaced or set aside by another process
         return None

@@ -36,7 +36,7 @@ Check = Literal["revision", "files", "columns", "rows", "classes", "ids", "licen
 
 
 @dataclass(frozen=True)
-class Finding:
+class RowFinding:
     """What one check of a task found: `agrees` is None where the files or the row do not tell."""
 
     task: str
@@ -49,10 +49,10 @@ class Finding:
 class CheckReport(Noted):
     """The findings about all tasks, in their order."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[RowFinding, ...]
 
     @property
-    def differences(self) -> tuple[Finding, ...]:
+    def differences(self) -> tuple[RowFinding, ...]:
         """The findings that do not agree."""
         return tuple(finding for finding in self.findings if finding.agrees is False)
 
@@ -83,13 +83,13 @@ def check(tasks: Tasks, *, settings: Settings | None = None, show_progress: bool
     log = CrashLog(settings)
     chosen = [task for task in select_tasks(tasks, None, settings) if from_hub(task)]
 
-    def examine(task: Task) -> list[Finding]:
+    def examine(task: Task) -> list[RowFinding]:
         try:
             return list(_findings(task, hub))
         except Exception as error:
-            return [Finding(task.name, "files", False, log.reason(error, f"checking {task.name}"))]
+            return [RowFinding(task.name, "files", False, log.reason(error, f"checking {task.name}"))]
 
-    findings: list[Finding] = []
+    findings: list[RowFinding] = []
     with (
         progress("checking", len(chosen), show_progress, "tasks") as advance,
         ThreadPoolExecutor(CONNECTIONS) as pool,
@@ -107,14 +107,14 @@ def check(tasks: Tasks, *, settings: Settings | None = None, show_progress: bool
     return CheckReport(tuple(findings), notes=(*notes, summary))
 
 
-def _findings(task: Task, hub: Hub) -> Iterator[Finding]:
+def _findings(task: Task, hub: Hub) -> Iterator[RowFinding]:
     source = task.source
     try:
         hub.files(source.id, source.revision)
     except EmbarkError as error:
-        yield Finding(task.name, "revision", False, str(error))
+        yield RowFinding(task.name, "revision", False, str(error))
         return
-    yield Finding(task.name, "revision", True)
+    yield RowFinding(task.name, "revision", True)
     try:
         needed = readers.needed_files(task, hub)
         heads = {
@@ -124,9 +124,9 @@ def _findings(task: Task, hub: Hub) -> Iterator[Finding]:
             if is_table(file.path) and (head := table_head(hub, of, file))
         }
     except EmbarkError as error:
-        yield Finding(task.name, "files", False, str(error))
+        yield RowFinding(task.name, "files", False, str(error))
         return
-    yield Finding(task.name, "files", True)
+    yield RowFinding(task.name, "files", True)
     tables = readers.tables(task, hub)
     checks: dict[Check, Callable[[], str | None]] = {
         "columns": lambda: _columns(task, tables, heads),
@@ -137,7 +137,7 @@ def _findings(task: Task, hub: Hub) -> Iterator[Finding]:
     }
     for name, problem_of in checks.items():
         problem = problem_of()
-        yield Finding(task.name, name, None if problem is None else not problem, problem or "")
+        yield RowFinding(task.name, name, None if problem is None else not problem, problem or "")
 
 
 def _columns(task: Task, tables: Sequence[readers.TableFiles], heads: Mapping[str, TableHead]) -> str | None:

@@ -22,8 +22,8 @@ from embark.types import EmbarkError
 FAMILIES = ("MIEB(Multilingual)", "UniBench", "MMEB-V3", "ARK")
 SIZES = ("100M", "1B", "8B")
 NUMBERS = (1, 8, 64)
-NAMED = 4  # tasks that a note names
-LEAST = 0.01  # hours that are shown
+NAMED_TASKS = 4  # tasks that a note names
+LEAST_HOURS = 0.01  # hours that are shown
 TOWERS = "A card counts all towers of a model; an item goes through one: --parameters states the size of that one."
 
 
@@ -177,7 +177,7 @@ def _line(estimates: Sequence[Estimate], partial: bool) -> Row:
 def _hours(hours: float) -> Exact:
     """Hours in two digits."""
     digits = 2 if hours < 1 else 1 if hours < 10 else 0
-    return Exact(hours, f"< {LEAST}" if 0 < hours < LEAST else f"{hours:,.{digits}f}")
+    return Exact(hours, f"< {LEAST_HOURS}" if 0 < hours < LEAST_HOURS else f"{hours:,.{digits}f}")
 
 
 def _assumptions(gpu: Gpu) -> tuple[str, ...]:
@@ -219,7 +219,7 @@ def _left_out(benchmark: str, tasks: Mapping[str, tuple[str, ...]]) -> str:
     """The tasks, and the sides of tasks, that are not in the estimate."""
     groups = group_values((" and ".join(sides), task) for task, sides in tasks.items())
     pieces = [
-        f"{f'the {side} side of ' if side else ''}{counted(len(names), 'task')} ({listed(names, NAMED)})"
+        f"{f'the {side} side of ' if side else ''}{counted(len(names), 'task')} ({listed(names, NAMED_TASKS)})"
         for side, names in sorted(groups.items())
     ]
     return f"{benchmark}: not counted (+), because rows do not state sizes: {'; '.join(pieces)}."

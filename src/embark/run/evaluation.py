@@ -24,7 +24,7 @@ from embark.run.ledger import Ledger
 from embark.run.model_stream import ModelStream
 from embark.run.models import Model, load_model, model_card, model_name
 from embark.run.outcome import Run
-from embark.run.predictions import Prediction, prediction_file
+from embark.run.predictions import TimePrediction, prediction_file
 from embark.run.run_state import activity_state, state_file
 from embark.run.workbench import Workbench
 from embark.stats.means import score
@@ -148,7 +148,7 @@ class Evaluation:
 
     def _predicted_seconds(self) -> float | None:
         """What a plan predicted for a run that did just this; None before it is done."""
-        prediction = Prediction.load(prediction_file(self.bench.settings, self.cards, self.tasks))
+        prediction = TimePrediction.load(prediction_file(self.bench.settings, self.cards, self.tasks))
         run = (self.ledger.run.computed, self.ledger.run.embedded)
         return prediction.seconds if prediction and run == (prediction.scores, prediction.embedded) else None
 

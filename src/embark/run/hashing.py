@@ -17,7 +17,7 @@ from embark.types import Dataset, Item
 
 FEWEST_CORES = 8
 MOST_PROCESSES = 8  # else one for two cores: eight hash twice as many pictures as an H200 embeds in the same time
-ENOUGH = 10  # blocks of media, which make up for the start of processes
+ENOUGH_BLOCKS = 10  # blocks of media, which make up for the start of processes
 
 
 class HashingProcesses(AbstractContextManager["HashingProcesses"]):
@@ -37,7 +37,7 @@ class HashingProcesses(AbstractContextManager["HashingProcesses"]):
         """Compute the hashes of media in larger files that are not on disk; what fails is left to who needs them."""
         scans = [scan for items in sides for scan in as_items(items).scans() if isinstance(scan, Scan)]
         missing = [scan for scan in scans if not scan.is_done()]
-        if len(missing) < (ENOUGH if self._workers is None else 1):
+        if len(missing) < (ENOUGH_BLOCKS if self._workers is None else 1):
             return
         try:
             workers = self._started()

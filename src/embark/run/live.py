@@ -19,7 +19,7 @@ import numpy as np
 
 from embark.catalogue import listed
 from embark.engine.batching.tuning import Tuning
-from embark.engine.report import Report
+from embark.engine.report import EmbeddingReport
 from embark.models.adapt import encoder_of
 from embark.models.encoder import Encoder
 from embark.planning import Demand
@@ -150,7 +150,7 @@ class LiveScoring:
             self._encoder = encoder
         return self._encoder
 
-    def _score(self, encoder: Encoder, report: Report) -> tuple[Parts, list[str]]:
+    def _score(self, encoder: Encoder, report: EmbeddingReport) -> tuple[Parts, list[str]]:
         parts: dict[str, list[Part]] = {}
         warnings: list[str] = []
         for demand in self._demands:

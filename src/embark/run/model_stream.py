@@ -26,7 +26,7 @@ from embark.catalogue import listed
 from embark.engine.batching.self_check import Inconsistent
 from embark.engine.local import Embedding
 from embark.engine.progress import log
-from embark.engine.report import Report
+from embark.engine.report import EmbeddingReport
 from embark.items import size_of
 from embark.items.lazy_items import distinct_numbers
 from embark.models.encoder import Encoder
@@ -48,7 +48,7 @@ from embark.types import Array, EmbarkError, Task
 
 GIVE_UP = 3  # tasks in a row whose items a model fails to embed
 FETCH_AHEAD = 4  # tasks whose data is on the disk before they are scored, where it is short
-LONG = 60.0  # seconds after which scores are printed one by one, as they come
+SCORES_AFTER_SECONDS = 60.0  # seconds after which scores are printed one by one, as they come
 
 Outcome = TypeVar("Outcome")
 
@@ -267,7 +267,7 @@ class ModelStream:
             self.activity.stage("score").add(total=sum(task.first for task in tasks))
             self.running.update([self.scorers.submit(self._score, task, report) for task in tasks])
 
-    def _finish(self, wave: Wave) -> tuple[Sequence[Opened], Report]:
+    def _finish(self, wave: Wave) -> tuple[Sequence[Opened], EmbeddingReport]:
         """Wait for what the tasks of a wave lack; those that can be scored, and what became of the items."""
         try:
             tasks, report = self._embedded(wave)
@@ -279,7 +279,7 @@ class ModelStream:
         report.add(more)
         return tasks, report
 
-    def _embedded(self, wave: Wave) -> tuple[Sequence[Opened], Report]:
+    def _embedded(self, wave: Wave) -> tuple[Sequence[Opened], EmbeddingReport]:
         """Wait for the wave's own embedding. After a failure, the tasks that lack a vector are tried one by one, and
         those that fail are reported.
         """
@@ -298,9 +298,9 @@ class ModelStream:
         self.ledger.run.damaged += report.embedded if again else len(lost)
         return tasks, report
 
-    def _embed_singly(self, wave: Wave) -> tuple[Sequence[Opened], Report]:
+    def _embed_singly(self, wave: Wave) -> tuple[Sequence[Opened], EmbeddingReport]:
         """Embed task by task, so that a failure costs only the tasks that need what failed."""
-        report = Report()
+        report = EmbeddingReport()
         tasks = []
         for task in wave.tasks:
             missing = self.bench.plan(self.encoder, task.demands)
@@ -313,7 +313,7 @@ class ModelStream:
         report.embedded = int(self.space.has(wave.plan.needs.keys).sum())
         return tasks, report
 
-    def _embed_alone(self, task: Opened, missing: Plan, report: Report) -> bool:
+    def _embed_alone(self, task: Opened, missing: Plan, report: EmbeddingReport) -> bool:
         """Embed what one task lacks; whether that succeeded."""
         if self.trials.given_up:
             return False
@@ -359,12 +359,12 @@ class ModelStream:
 
     # ── scoring ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _score(self, opened: Opened, report: Report) -> None:
+    def _score(self, opened: Opened, report: EmbeddingReport) -> None:
         """Score a task; an error that is not its own ends the run."""
         with self._errors_end_the_run():
             self._score_task(opened, report)
 
-    def _score_task(self, opened: Opened, report: Report) -> None:
+    def _score_task(self, opened: Opened, report: EmbeddingReport) -> None:
         """Score a task, and let its data go. A failure is reported; damaged vectors are embedded again, once."""
         task = opened.task
         outdated = {task.name: opened.outdated} if opened.outdated else {}
@@ -399,7 +399,7 @@ class ModelStream:
             number = self.finished
         if outcome:
             self.activity.stage("score").add(done=1)
-            if self.bench.show_progress and time.monotonic() - self.start >= LONG:
+            if self.bench.show_progress and time.monotonic() - self.start >= SCORES_AFTER_SECONDS:
                 log(f"{self.activity.title}, task {number} of {self.total}: {outcome}")
         self.reading.release(opened)
         self.ledger.done(opened.task)

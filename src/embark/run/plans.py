@@ -14,7 +14,7 @@ import numpy as np
 from embark import evaluators
 from embark.catalogue import counted, group_values, listed
 from embark.engine.batching.batches import by_kind
-from embark.engine.calibration import SECONDS, calibrate
+from embark.engine.calibration import SAMPLE_SECONDS, calibrate
 from embark.engine.price import bills, total
 from embark.engine.progress import progress, span
 from embark.field_types import checked
@@ -26,7 +26,7 @@ from embark.results.selection import select_tasks
 from embark.run import Skipped, skipped_notes
 from embark.run.crash_log import CrashLog
 from embark.run.models import Models, load_model, model_name, name_models
-from embark.run.predictions import Prediction, prediction_file, scoring_seconds
+from embark.run.predictions import TimePrediction, prediction_file, scoring_seconds
 from embark.run.workbench import Workbench, incompatibility
 from embark.settings import Settings, load_settings
 from embark.tables import Exact, Note, Row, Table, Tabular, applicable, by_column, html_notes
@@ -179,7 +179,7 @@ def plan(
     protocol: str | None = None,
     read_data: bool | None = None,
     limit: int | None = None,
-    seconds: float = SECONDS,
+    seconds: float = SAMPLE_SECONDS,
     settings: Settings | None = None,
     loading: Loading | None = None,
     show_progress: bool = True,
@@ -297,7 +297,7 @@ def _keep_prediction(path: Path, models: Sequence[ModelPlan]) -> None:
     scores = sum(len({demand.task.name for demand in of_model.plan.demands}) for of_model in models)
     embedded = sum(of_model.plan.total.missing for of_model in models)
     seconds = sum(sum(of_model.stages().values()) for of_model in models)
-    Prediction(scores, embedded, seconds, time.time()).save(path)
+    TimePrediction(scores, embedded, seconds, time.time()).save(path)
 
 
 def _summary(tasks: Sequence[Task], rows: Outline) -> tuple[str, ...]:

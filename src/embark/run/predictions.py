@@ -34,7 +34,7 @@ USUAL = 0.0005  # seconds for an item of another evaluator that was not tried: t
 
 
 @dataclass(frozen=True)
-class Prediction:
+class TimePrediction:
     """The seconds that a run will take, if it computes so many scores and embeds so many items; `took` is what it did
     take, once it ran.
     """
@@ -46,7 +46,7 @@ class Prediction:
     took: float | None = None
 
     @classmethod
-    def load(cls, path: Path) -> Prediction | None:
+    def load(cls, path: Path) -> TimePrediction | None:
         """The prediction of a file; None where there is none of the last day that can be read."""
         with suppress(OSError, ValueError, TypeError, KeyError):
             prediction = cls(**json.loads(path.read_bytes()))
@@ -73,10 +73,10 @@ def settle_prediction(path: Path, scores: int, embedded: int, seconds: float) ->
     """The seconds that were predicted for a run that did just this, recorded beside what it took; None where the plan
     was about another one: scores that are on disk by now, vectors that were stored meanwhile.
     """
-    prediction = Prediction.load(path)
+    prediction = TimePrediction.load(path)
     if prediction is None or (prediction.scores, prediction.embedded) != (scores, embedded) or not scores:
         return None
-    Prediction(scores, embedded, prediction.seconds, prediction.date, took=seconds).save(path)
+    TimePrediction(scores, embedded, prediction.seconds, prediction.date, took=seconds).save(path)
     return prediction.seconds
 
 

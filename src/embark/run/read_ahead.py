@@ -20,7 +20,7 @@ from embark.threads import DaemonThreads
 from embark.types import Task
 
 READERS = 2  # tasks read at once: much of it is Python, of which one thread runs at a time
-PATIENCE = 0.5  # seconds to wait for the next task where later ones are ready: in order, runs are alike
+WAIT_SECONDS = 0.5  # seconds to wait for the next task where later ones are ready: in order, runs are alike
 WAVE = 250_000  # items of tasks that are taken together: the next scores come soon, and batches are full
 
 
@@ -103,7 +103,7 @@ class ReadAhead(AbstractContextManager["ReadAhead"]):
         """
         with self._changed:
             self._wait_for(lambda: bool(self._ready) or until())
-            self._wait_for(lambda: self._order[0] in self._ready or until(), PATIENCE)
+            self._wait_for(lambda: self._order[0] in self._ready or until(), WAIT_SECONDS)
             taken: list[Opened] = []
             if until():
                 return taken

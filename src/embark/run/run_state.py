@@ -19,7 +19,7 @@ from embark.engine.activity import Activity
 from embark.settings import Settings
 from embark.threads import repeating
 
-SECONDS = 1.0  # between two states
+STATE_SECONDS = 1.0  # between two states
 LAST = 20  # states of earlier runs that are kept
 STALE = 15.0  # seconds without a new state, after which a run counts as killed
 
@@ -48,7 +48,7 @@ def state_file(settings: Settings, id: str, state: Callable[[], Mapping[str, Any
     with suppress(OSError):
         _forget_old(path.parent)
     try:
-        with repeating("embark-state", SECONDS, partial(write, False)):
+        with repeating("embark-state", STATE_SECONDS, partial(write, False)):
             yield
     finally:
         write(True)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from embark import __version__, results
-from embark.engine.report import Report
+from embark.engine.report import EmbeddingReport
 from embark.hub import Hub
 from embark.items.lazy_items import id_array, take_ids
 from embark.models.encoder import Encoder
@@ -43,7 +43,7 @@ class Scoring:
 
     bench: Workbench
     encoder: Encoder
-    report: Report
+    report: EmbeddingReport
     folder: Results
     run: str  # the id of the evaluation
     tasks_at_once: int = 1
@@ -105,7 +105,7 @@ def _embedding_spent(
     }
 
 
-def _embedding_time(report: Report, count: Count) -> float:
+def _embedding_time(report: EmbeddingReport, count: Count) -> float:
     """The share of the embedding time for a demand's own items, as if all items took the same time."""
     return report.seconds / report.embedded * count.missing if report.embedded else 0.0
 

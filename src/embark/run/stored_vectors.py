@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from embark import readers
-from embark.engine.report import Report
+from embark.engine.report import EmbeddingReport
 from embark.items import as_items
 from embark.models import Loading
 from embark.models.encoder import Encoder
@@ -60,7 +60,7 @@ class Stored(Workbench):
             self._whole[part] = readers.read(task, split, subset, self.hub)
         return needed_items(task, self._whole[part])
 
-    def _complete(self, planned: Plan, command: str) -> Report:
+    def _complete(self, planned: Plan, command: str) -> EmbeddingReport:
         """Embed the missing vectors if `embedding`, else raise NotStored.
 
         For a task that leaves unreadable items out, items without a stored vector count as unreadable instead.
@@ -71,7 +71,7 @@ class Stored(Workbench):
         if self.embedding or not planned.needs:
             return self.embed(self.encoder, planned)
         if task.unreadable == "skip" and total.stored:
-            return Report(unreadable=dict.fromkeys(planned.needs.keys.tolist(), "it is not stored"))
+            return EmbeddingReport(unreadable=dict.fromkeys(planned.needs.keys.tolist(), "it is not stored"))
         if isinstance(self.encoder, StoredOnly):
             command = f"in Python, embark.evaluate(encoder, ['{task.name}'])"
         command = command or f"embark run -m {card.name} -t {task.name}"

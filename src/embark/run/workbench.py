@@ -22,7 +22,7 @@ from embark.engine.batching.tuning import Tuning
 from embark.engine.local import Embedding, begin
 from embark.engine.progress import Advance, progress
 from embark.engine.ray.engine import RayEngine
-from embark.engine.report import Report
+from embark.engine.report import EmbeddingReport
 from embark.engine.workers.preparing_processes import Preparer
 from embark.evaluators.pairs import PairScores
 from embark.hub import Hub
@@ -54,7 +54,7 @@ from embark.types import (
     role_of,
 )
 
-NAMED = 5  # unreadable items that a message names
+NAMED_ITEMS = 5  # unreadable items that a message names
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class Workbench:
         space.refresh()  # another process may have embedded some of it by now
         return plan(demands, has or space.has)
 
-    def embed(self, encoder: Encoder, planned: Plan) -> Report:
+    def embed(self, encoder: Encoder, planned: Plan) -> EmbeddingReport:
         """Embed and store the missing vectors of a plan."""
         return self.begin(encoder, planned).finish()
 
@@ -185,7 +185,7 @@ class Workbench:
         On a cluster, other processes than those of `preparer` prepare the items, and all is done when this returns.
         """
         if not needs:
-            return Embedding(Report(), ExitStack())
+            return Embedding(EmbeddingReport(), ExitStack())
         space = self.space(model.card)
         with ExitStack() as contexts:
             advance = contexts.enter_context(self._progress(model, len(needs)))
@@ -389,7 +389,7 @@ def needed_items(task: Task, data: Dataset) -> Dataset:
     )
 
 
-def readable_items(demand: Demand, report: Report) -> Demand:
+def readable_items(demand: Demand, report: EmbeddingReport) -> Demand:
     """The demand after the task's policy on items that do not decode: left out with a warning, or an error.
 
     An item that is too large for the device's memory is always an error: another machine would score it. So is one
@@ -401,12 +401,12 @@ def readable_items(demand: Demand, report: Report) -> Demand:
             raise EmbarkError(f"{reasons[0]}{more}. Use a device with more memory, or --dtype bfloat16.")
     if places := _places(demand, report.invalid):
         problem = report.invalid[demand.keys[places[0][0]].tolist()[places[0][1]]]
-        names = listed([_name(demand, side, row) for side, row in places], NAMED)
+        names = listed([_name(demand, side, row) for side, row in places], NAMED_ITEMS)
         raise EmbarkError(f"{problem} for {demand.task.name} {names}.")
     places = _places(demand, report.unreadable)
     if not places:
         return demand
-    names = listed([_name(demand, side, row) for side, row in places], NAMED)
+    names = listed([_name(demand, side, row) for side, row in places], NAMED_ITEMS)
     unreadable: dict[str, list[int]] = {side: [] for side in demand.keys} | group_values(places)
     described = f"{len(places)} unreadable items: {names}"
     if demand.task.unreadable == "error":

@@ -21,7 +21,7 @@ from embark.store import MissingVectors
 from embark.types import Array, Classes, Dataset, EmbarkError, ModelCard, Qrels, Side, Task
 
 COUNT = 5
-MOST = 200_000  # documents that are ranked for a page
+MOST_DOCUMENTS = 200_000  # documents that are ranked for a page
 Answers = list[list[tuple[int, float]]]  # for each item, documents or classes with their similarities, best first
 
 
@@ -33,7 +33,7 @@ def best_answers(
     sides = ("query", "document") if isinstance(truth, Qrels) else ("item", "prompt")
     if not isinstance(truth, Qrels | Classes) or task.evaluator not in ("retrieval", "choice", "zeroshot"):
         return None
-    if len(data.sides[sides[1]]) > MOST:
+    if len(data.sides[sides[1]]) > MOST_DOCUMENTS:
         return None
     side = data.sides[sides[0]]
     few = Side([side.ids[row] for row in rows.tolist()], take(side.items, rows))

@@ -33,12 +33,12 @@ from embark.site.scripts import minute, slug, write_script
 from embark.site.task_data import task_data
 from embark.stats.means import names
 from embark.studies.pareto import embedding_times
-from embark.tables import ENOUGH
+from embark.tables import RANKED_SHARE
 from embark.tasks import BENCHMARKS, TASKS, Tasks, Wanted, by_benchmark
 from embark.types import EmbarkError, ModelCard, Task
 
 STATIC = Path(__file__).parent / "static"
-FEWEST = 3  # models that a plot needs
+FEWEST_MODELS = 3  # models that a plot needs
 TITLE = "<title>embark</title>"  # of index.html
 OWN = "Your results"  # the board of all tasks that the results folder has
 
@@ -122,7 +122,7 @@ def _write_boards(
     for name, board in boards.items():
         data = board_data(name, board)
         write_script(folder, f"board/{slug(name)}", data, private)
-        if len(board.entries) >= FEWEST:
+        if len(board.entries) >= FEWEST_MODELS:
             write_script(folder, f"plots/{slug(name)}", plot_data(board, times), private)
             plots.append(name)
     for family, rows in group_values((task.family, task) for task in tasks.values()).items():
@@ -151,7 +151,7 @@ def _boards(
             with suppress(EmbarkError):
                 yield name, leaderboard(benchmark, include=include, models=models, settings=settings)
     covered = any(
-        scored <= {*benchmark.tasks} and len(scored) >= ENOUGH * len(benchmark.tasks)
+        scored <= {*benchmark.tasks} and len(scored) >= RANKED_SHARE * len(benchmark.tasks)
         for benchmark in BENCHMARKS.values()
     )
     if scored and not covered and include != "published":

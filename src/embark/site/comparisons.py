@@ -14,12 +14,12 @@ from embark.stats.gate import Tally
 from embark.tables import p_value
 from embark.types import Task
 
-MOST = 8  # models that are compared with each other
+MOST_MODELS = 8  # models that are compared with each other
 
 
 def comparisons_data(models: Mapping[str, Sequence[TaskResult]], tasks: Sequence[Task]) -> list[dict[str, Any]]:
     """The comparisons of every two models, by their labels; those without a task in common are left out."""
-    pairs = combinations(list(models.items())[:MOST], 2)
+    pairs = combinations(list(models.items())[:MOST_MODELS], 2)
     return [
         _comparison(a, b, comparison)
         for (a, of_a), (b, of_b) in pairs

@@ -38,11 +38,11 @@ from embark.types import (
     Text,
 )
 
-PARTS = 3  # splits and subsets of a task that are looked at
+SHOWN_PARTS = 3  # splits and subsets of a task that are looked at
 FLIPS = 3  # items each way, of two models and one part
-FEW = 2  # hardest ones, failures of a model, and samples of a part
+SHOWN_ITEMS = 2  # hardest ones, failures of a model, and samples of a part
 MODELS = 6
-LARGE = 100_000  # items of a part that are not read for a page
+LARGE_ITEMS = 100_000  # items of a part that are not read for a page
 IN_MEMORY = 5_000  # items of a side that are held, so that they are hashed once
 GOLD = 3  # right documents that are shown
 HIDDEN = (
@@ -92,7 +92,7 @@ class Galleries:
         gallery.note = self._why_hidden(task)
         shown = not gallery.note
         cards = [result.card() for result in results]
-        for part in list(tables[0])[:PARTS]:
+        for part in list(tables[0])[:SHOWN_PARTS]:
             aligned = _aligned([table.get(part) for table in tables])
             if aligned is not None:
                 small = shown and not _too_large(gallery, results, part)
@@ -138,11 +138,11 @@ class _Part:
     def add(self) -> None:
         """Choose items, then describe them."""
         gallery = self.gallery
-        gallery.sample += self._numbered(_spread(np.arange(len(self.ids)), FEW))
+        gallery.sample += self._numbered(_spread(np.arange(len(self.ids)), SHOWN_ITEMS))
         gallery.hardest += self._numbered(self._hardest())
         for failures, right, column in zip(gallery.failures, self.right, self.columns, strict=True):
             if column is not None and right is not None:
-                failures += self._numbered(_spread(np.flatnonzero(~right), FEW))
+                failures += self._numbered(_spread(np.flatnonzero(~right), SHOWN_ITEMS))
         for flips in gallery.flips:
             a, b = self.right[flips["a"]], self.right[flips["b"]]
             if a is not None and b is not None:
@@ -176,7 +176,7 @@ class _Part:
         ranks = [column["rank"] for column in self.columns if column is not None and "rank" in column]
         worst = np.sum(ranks, axis=0) if ranks else np.zeros(len(self.ids))
         order = np.lexsort((-worst, np.sum(judged, axis=0)))
-        return np.asarray(order[:FEW])
+        return np.asarray(order[:SHOWN_ITEMS])
 
     def _positions(self, rows: Array) -> Array:
         """The positions of items in their side of the data; -1 where there are none."""
@@ -279,9 +279,9 @@ def _too_large(gallery: Gallery, results: Sequence[TaskResult], part: tuple[str,
     """Whether a part has so many items that reading them would take longer than a page is worth; the note says so."""
     records = [record for result in results for record in result.records if (record.split, record.subset) == part]
     items = max((record.counts.get("items", 0) for record in records), default=0)
-    if items > LARGE:
+    if items > LARGE_ITEMS:
         gallery.note = f"The items are not shown: {items:,} are too many to read for a page."
-    return items > LARGE
+    return items > LARGE_ITEMS
 
 
 def _part_scores(results: Sequence[TaskResult]) -> dict[str, Any] | None:
@@ -316,7 +316,7 @@ def _by_part(result: TaskResult) -> dict[tuple[str, str], dict[str, Array]]:
     """The outcomes of a result by split and subset, as arrays."""
     table = result.outcomes()
     parts = {}
-    for record in result.records[:PARTS]:
+    for record in result.records[:SHOWN_PARTS]:
         is_split = pc.equal(table["split"], record.split)
         rows = table.filter(pc.and_(is_split, pc.equal(table["subset"], record.subset)))
         columns = {name: rows[name].to_numpy() for name in rows.column_names}

@@ -18,8 +18,8 @@ from embark.site.thumbnails import TOTAL, Thumbnails
 from embark.types import Task
 
 PROCESSES = 4  # at most
-ENOUGH = 4  # galleries a process, which make up for its start
-SECONDS = 600.0  # for one gallery
+ENOUGH_GALLERIES = 4  # galleries a process, which make up for its start
+GALLERY_SECONDS = 600.0  # for one gallery
 
 Job = tuple[Task, Sequence[TaskResult]]
 
@@ -48,11 +48,11 @@ class GalleryFiles(AbstractContextManager["GalleryFiles"]):
         self.notes: list[str] = []
         self._writer = partial(GalleryWriter, folder, with_media, settings)
         self._jobs: list[tuple[Job, Future[list[bool | WorkerLost]] | None]] = []
-        count = min(cores(), expected // ENOUGH, PROCESSES) if POSSIBLE else 1
+        count = min(cores(), expected // ENOUGH_GALLERIES, PROCESSES) if POSSIBLE else 1
         self._workers: Workers | None = None
         if count > 1:
             factory = partial(self._writer, share=count)
-            self._workers = Workers([factory] * count, seconds=SECONDS, environment=SINGLE_THREADED)
+            self._workers = Workers([factory] * count, seconds=GALLERY_SECONDS, environment=SINGLE_THREADED)
 
     def add(self, task: Task, results: Sequence[TaskResult]) -> None:
         """A task that models have results on."""

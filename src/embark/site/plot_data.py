@@ -18,7 +18,7 @@ from embark.studies.scaling import fit_scaling
 from embark.tables import Score, comparable, rounded, without_advice
 from embark.types import EmbarkError
 
-ENOUGH = 8  # models that correlations of tasks are drawn from
+ENOUGH_MODELS = 8  # models that correlations of tasks are drawn from
 MODELS = 8  # whose scores by language are drawn
 
 
@@ -47,7 +47,7 @@ def plot_data(board: Leaderboard, times: Mapping[str, float]) -> dict[str, Any]:
             }
             for trend in fit_scaling(scores, scores.cards).trends
         ]
-    if scores.complete_rows.sum() >= ENOUGH:
+    if scores.complete_rows.sum() >= ENOUGH_MODELS:
         with suppress(EmbarkError):
             data["correlation"] = _correlation(scores)
     with suppress(EmbarkError):

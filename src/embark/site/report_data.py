@@ -12,11 +12,11 @@ from embark.paths import leads_out
 from embark.redaction import Markup
 from embark.site.scripts import minute, slug
 
-MOST = 60  # reports, the newest
-LARGEST = 16_000_000  # bytes of a file
+MOST_REPORTS = 60  # reports, the newest
+LARGEST_BYTES = 16_000_000  # bytes of a file
 SECTIONS = 40
 COLUMNS = 40
-ROWS = 400
+MOST_ROWS = 400
 LETTERS = 2_000  # of a text
 FIGURE = 2_000_000  # letters of a figure
 WORDS = ("kind", "title", "model", "revision", "verdict")
@@ -27,11 +27,11 @@ def report_data(folder: Path) -> list[dict[str, Any]]:
     reports = []
     for path in [] if leads_out(folder, folder.parent) else sorted(folder.glob("*.json")):
         try:
-            if path.is_file() and path.stat().st_size <= LARGEST and not leads_out(path, folder):
+            if path.is_file() and path.stat().st_size <= LARGEST_BYTES and not leads_out(path, folder):
                 reports.append(_report(path.stem, json.loads(path.read_bytes())))
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue
-    return sorted(reports, key=lambda report: -report["time"])[:MOST]
+    return sorted(reports, key=lambda report: -report["time"])[:MOST_REPORTS]
 
 
 def heading(report: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,7 +55,9 @@ def _section(section: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "title": _text(section["title"]),
         "columns": _texts(section["columns"]),
-        "rows": [(_text(name), bool(total), _texts(cells)) for name, total, cells in islice(section["rows"], ROWS)],
+        "rows": [
+            (_text(name), bool(total), _texts(cells)) for name, total, cells in islice(section["rows"], MOST_ROWS)
+        ],
         "notes": _texts(section["notes"]),
         "caption": _text(section["caption"]),
         "figure": Markup(figure if len(figure) <= FIGURE else ""),

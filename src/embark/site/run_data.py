@@ -16,7 +16,7 @@ WARNINGS = 20
 NO_STATE: dict[str, Any] = {
     "title": "", "seconds": 0, "embedded": 0, "reused": 0, "stages": [], "status": "", "scores": [], "skipped": [],
 }  # fmt: skip  # of a run that was killed early
-SHOWN = (*NO_STATE, "id", "started", "updated", "ended", "alive", "models", "tasks", "busy", "waits",
+SHOWN_FIELDS = (*NO_STATE, "id", "started", "updated", "ended", "alive", "models", "tasks", "busy", "waits",
          "cpu_seconds", "gpu_seconds", "predicted")  # fmt: skip
 COSTS = ("seconds", "cpu_seconds", "gpu_seconds", "predicted")
 
@@ -32,7 +32,7 @@ def run_data(results: Sequence[TaskResult], settings: Settings) -> dict[str, Any
     by_id = {str(state.get("id")): state for state in states}
     runs = [_run(id, records, by_id.get(id, {})) for id, records in by_run.items() if id]
     shown = [state for state in states if not state["ended"] or state.get("scores") or state.get("skipped")]
-    live = [NO_STATE | {name: fact for name, fact in state.items() if name in SHOWN} for state in shown[:STATES]]
+    live = [NO_STATE | {name: fact for name, fact in state.items() if name in SHOWN_FIELDS} for state in shown[:STATES]]
     return {"live": live, "done": sorted(runs, key=lambda run: -run["time"])}
 
 

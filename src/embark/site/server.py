@@ -35,7 +35,7 @@ from embark.types import EmbarkError
 
 PORT = 8017
 COOKIE = "embark"
-SECONDS = 30.0  # that a viewer may take over a request
+REQUEST_SECONDS = 30.0  # that a viewer may take over a request
 VIEWERS = 64  # connections at once
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -171,7 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     server: PageServer
     protocol_version = "HTTP/1.1"
-    timeout = SECONDS
+    timeout = REQUEST_SECONDS
 
     def do_GET(self) -> None:
         try:

@@ -11,7 +11,7 @@ from embark.site.model_data import fact_lines
 from embark.site.scripts import points
 from embark.types import Task
 
-MOST = 12  # entries of a list of labels, templates or languages that are shown
+SHOWN_ENTRIES = 12  # entries of a list of labels, templates or languages that are shown
 SENTENCES = ("notes", "sizes", "instructions", "shown", "variants")  # facts that take a line for each entry
 
 
@@ -43,5 +43,5 @@ def _lines(name: str, fact: Any) -> list[str]:
     lines = fact_lines(fact)
     if name in SENTENCES:
         return lines
-    more = f", … ({len(lines):,} in all)" if len(lines) > MOST else ""
-    return [", ".join(lines[:MOST]) + more] if lines else []
+    more = f", … ({len(lines):,} in all)" if len(lines) > SHOWN_ENTRIES else ""
+    return [", ".join(lines[:SHOWN_ENTRIES]) + more] if lines else []

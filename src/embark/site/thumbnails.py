@@ -25,13 +25,13 @@ from embark.types import Array, ClaimedTask, EmbarkError, Media, Part, Task, Tex
 SIDE = 160  # pixels of the longer side of a picture
 FRAME = 96  # … and of a film's frame
 FRAMES = 6  # of a film, side by side in one picture
-SMALL = 16_000  # bytes of a picture that is taken as it is
+SMALL_BYTES = 16_000  # bytes of a picture that is taken as it is
 PNG, WEBP = b"\x89PNG\r\n\x1a\n", b"WEBP"
 DRAWN = {  # chunks of which a picture is drawn; all others may tell more than pixels do
     PNG: {b"IHDR", b"PLTE", b"tRNS", b"gAMA", b"cHRM", b"sRGB", b"sBIT", b"bKGD", b"pHYs", b"IDAT", b"IEND"},
     WEBP: {b"VP8 ", b"VP8L", b"VP8X", b"ALPH"},
 }
-SECONDS = 8  # of a sound
+SOUND_SECONDS = 8  # of a sound
 RATE = 16_000
 WORDS = 600  # characters of a text
 TOTAL = 40_000_000  # bytes of all thumbnails; what comes after is left out
@@ -112,7 +112,7 @@ def _small(media: Media) -> tuple[bytes, str] | None:
     """The bytes of a picture that is small enough as it is, and has nothing but pixels in it; and its ending."""
     [data] = media.read()
     kind = PNG if data.startswith(PNG) else WEBP if data[:4] == b"RIFF" and data[8:12] == WEBP else None
-    if kind is None or len(data) > SMALL or not DRAWN[kind].issuperset(_chunks(data, kind)):
+    if kind is None or len(data) > SMALL_BYTES or not DRAWN[kind].issuperset(_chunks(data, kind)):
         return None
     ending = "png" if kind == PNG else "webp"
     with open_picture(data) as image:
@@ -144,7 +144,7 @@ def _webp(image: Image.Image) -> bytes:
 def _sound(samples: Array, rate: int) -> bytes:
     """The beginning of a sound as a WAV file."""
     mono = samples if samples.ndim == 1 else samples.mean(axis=int(np.argmin(samples.shape)))
-    clipped = np.clip(mono[: SECONDS * rate], -1, 1)
+    clipped = np.clip(mono[: SOUND_SECONDS * rate], -1, 1)
     out = io.BytesIO()
     with wave.open(out, "wb") as file:
         file.setnchannels(1)

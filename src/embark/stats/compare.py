@@ -18,7 +18,7 @@ from embark.results import Results, TaskResult
 from embark.results.of_model import results_of_model
 from embark.results.task_rows import NO_TASK, known_tasks, without_task
 from embark.settings import Settings, load_settings
-from embark.stats.gate import Pair, Tally, draw_differences, losses, verdict_of
+from embark.stats.gate import ModelPair, Tally, draw_differences, losses, verdict_of
 from embark.stats.intervals import holm
 from embark.stats.outcomes import NotComparable, Parts, observations_of, parts_of
 from embark.stats.paired import Contrast, Difference, contrasts, mean_difference, task_difference
@@ -41,7 +41,7 @@ from embark.tasks import Tasks, by_benchmark, choose_tasks
 from embark.types import Array, EmbarkError, Task
 
 TOO_FEW = "A mean has no interval if one of its tasks has too few pairs."
-FEW = 3  # tasks and reasons that the note on refused ones names
+NAMED_TASKS = 3  # tasks and reasons that the note on refused ones names
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Comparison(Drawn):
 
     a: str
     b: str
-    pairs: tuple[Pair, ...]
+    pairs: tuple[ModelPair, ...]
     categories: Mapping[str, Tally]  # in the order of the tasks
     total: Tally  # all tasks, each counting once
     refused: Mapping[str, str]
@@ -213,7 +213,7 @@ def compare(
 
 def compare_results(a: Sequence[TaskResult], b: Sequence[TaskResult], tasks: Sequence[Task]) -> Comparison:
     """One model's results against another's on every task that either of them has; deterministic."""
-    pairs: list[Pair] = []
+    pairs: list[ModelPair] = []
     parts: dict[str, list[Contrast]] = {}
     refused: dict[str, str] = {}
     numbers = ItemNumbers()  # of all tasks; those of one alone stand by themselves
@@ -237,8 +237,8 @@ def compare_results(a: Sequence[TaskResult], b: Sequence[TaskResult], tasks: Seq
 def _refusals(refused: Mapping[str, str]) -> str:
     """The tasks that cannot be compared, by reason, in one line."""
     reasons = group_values((reason, task) for task, reason in refused.items())
-    parts = [f"{listed(tasks, FEW)} ({reason})" for reason, tasks in reasons.items()]
-    return f"not comparable: {counted(len(refused), 'task')}: {listed(parts, FEW)}"
+    parts = [f"{listed(tasks, NAMED_TASKS)} ({reason})" for reason, tasks in reasons.items()]
+    return f"not comparable: {counted(len(refused), 'task')}: {listed(parts, NAMED_TASKS)}"
 
 
 def flipped_items(a: Sequence[TaskResult], b: Sequence[TaskResult], task: Task) -> tuple[list[str], list[str]]:
@@ -269,7 +269,9 @@ def right_items(columns: Mapping[str, Array], task: Task) -> Array:
     raise NotComparable(f"The items of {task.name} are not right or wrong, so none can flip.")
 
 
-def _pair(task: Task, a: TaskResult | None, b: TaskResult | None, numbers: ItemNumbers) -> tuple[Pair, list[Contrast]]:
+def _pair(
+    task: Task, a: TaskResult | None, b: TaskResult | None, numbers: ItemNumbers
+) -> tuple[ModelPair, list[Contrast]]:
     """The pair of scores, and its contrasts with items numbered among those of all tasks."""
     parts_a, parts_b = _aligned(a, b)
     assert a is not None
@@ -282,7 +284,7 @@ def _pair(task: Task, a: TaskResult | None, b: TaskResult | None, numbers: ItemN
         contrast._replace(observations=observations_of(part.outcomes, a.dataset_revision, numbers))
         for contrast, part in zip(parts, own, strict=True)
     ]
-    return Pair(task.name, task.category, a.score, b.score, low, high, p, len(items)), shared
+    return ModelPair(task.name, task.category, a.score, b.score, low, high, p, len(items)), shared
 
 
 def _aligned(a: TaskResult | None, b: TaskResult | None) -> tuple[Parts, Parts]:
@@ -308,12 +310,12 @@ def _name(results: Sequence[TaskResult]) -> str:
     return results[0].model if results else ""
 
 
-def _cells(pair: Pair) -> tuple[Cell, ...]:
+def _cells(pair: ModelPair) -> tuple[Cell, ...]:
     scores = (points(pair.a), points(pair.b))
     return (pair.task, *scores, *difference_cells(pair), p_value(pair.p), p_value(pair.holm), pair.verdict)
 
 
-def difference_cells(pair: Pair | Tally) -> tuple[Exact, Interval | None]:
+def difference_cells(pair: ModelPair | Tally) -> tuple[Exact, Interval | None]:
     """A difference in points, and its interval, as cells of a table."""
     if pair.low is None or pair.high is None:
         return signed_points(pair.difference), None
@@ -330,7 +332,7 @@ def _result(results: Sequence[TaskResult], task: Task) -> TaskResult | None:
     return next(of_task, None)
 
 
-def _tally(pairs: Sequence[Pair], parts: Mapping[str, Sequence[Contrast]]) -> Tally:
+def _tally(pairs: Sequence[ModelPair], parts: Mapping[str, Sequence[Contrast]]) -> Tally:
     verdicts = [pair.verdict for pair in pairs]
     counts = (verdicts.count("win"), verdicts.count("tie"), verdicts.count("loss"))
     mean = float(np.mean([pair.difference for pair in pairs])) if pairs else 0.0

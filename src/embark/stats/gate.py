@@ -14,7 +14,7 @@ LABELS = {"win": "better", "tie": "cannot be told apart", "loss": "worse"}
 
 
 @dataclass(frozen=True)
-class Pair:
+class ModelPair:
     """Two scores on one task, and their difference with its 95 % interval and p-values (alone, and among all tasks)."""
 
     task: str
@@ -58,7 +58,7 @@ def verdict_of(difference: float, p: float) -> str:
     return "tie" if p >= 1 - LEVEL else "win" if difference > 0 else "loss"
 
 
-def losses(pairs: Sequence[Pair], total: Tally, margin: float = 0.0) -> tuple[str, ...]:
+def losses(pairs: Sequence[ModelPair], total: Tally, margin: float = 0.0) -> tuple[str, ...]:
     """Where model a loses by more than chance would make and by more than `margin` points: tasks, then the mean."""
     lines = [
         f"{pair.task}: {signed_points(pair.difference).text} points ({p_value(pair.holm)} after Holm's correction)"
@@ -75,7 +75,7 @@ def p_value(p: float) -> str:
     return "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}"
 
 
-def draw_differences(figure: Any, pairs: Sequence[Pair], total: Tally) -> None:
+def draw_differences(figure: Any, pairs: Sequence[ModelPair], total: Tally) -> None:
     """The difference of each task with its interval, in the color of its verdict; below them, their mean."""
     axes = figure.subplots()
     axes.axvline(0, color="black", lw=0.8)

@@ -12,7 +12,7 @@ from embark.stats.shared import Evidence, ItemNumbers, Observations, Part, inter
 from embark.stats.statistics import Outcomes, Pushes, columns_of, pushes
 from embark.types import Array, EmbarkError
 
-MOST = 1e15  # of a number in outcomes: squares of larger ones are not finite
+LARGEST_NUMBER = 1e15  # of a number in outcomes: squares of larger ones are not finite
 KEYS = ("split", "subset", "id")
 NAMES = ("id", "content", "partner", "partner_content", "right")  # columns that tell which items a row stands on
 Parts: TypeAlias = dict[tuple[str, str], Part]
@@ -58,7 +58,7 @@ def require_outcomes(statistic: str, metric: str, columns: Outcomes) -> None:
 
 def _is_usable(column: Array) -> bool:
     """Whether a column has numbers of usual size, or texts and no empty cell."""
-    return None not in column if column.dtype == object else not (np.abs(column.astype(float)) > MOST).any()
+    return None not in column if column.dtype == object else not (np.abs(column.astype(float)) > LARGEST_NUMBER).any()
 
 
 class Reading(NamedTuple):

@@ -22,7 +22,7 @@ from embark.types import Array
 
 FLIPS = 10_000
 MAGNITUDES = 128  # distinct sizes of a difference kept apart in the sign-flip test
-FEWEST = 10  # flips as extreme as the data below which their number says too little, and Student's tail counts
+FEWEST_FLIPS = 10  # flips as extreme as the data below which their number says too little, and Student's tail counts
 MANY = 64  # items that differ from which on flips tell no more than Student's test
 PAIRS = 4  # fewest pairs from which a difference of correlations can be told
 ANYTHING = (-2.0, 2.0)  # the ends of a difference of correlations that nothing is known of
@@ -156,7 +156,7 @@ def sign_flip(differences: Array, tail: float = 0.0, seed: int = 0) -> float:
     null = np.abs((2 * positive - count) @ size)
     extreme = int(np.count_nonzero(null >= abs(scaled.sum()) - 1e-6))
     least = 2.0 ** (1 - int(count.sum()))
-    if extreme < FEWEST and tail < 2 * FEWEST / FLIPS:
+    if extreme < FEWEST_FLIPS and tail < 2 * FEWEST_FLIPS / FLIPS:
         return max(tail, least)
     return max((1 + extreme) / (1 + FLIPS), least)
 

@@ -20,7 +20,7 @@ from embark.stats.shared import Evidence
 from embark.tables import letters
 from embark.types import Array, EmbarkError
 
-FEWEST = 6  # kinds of tasks; fewer could not part any models at 5 %
+FEWEST_KINDS = 6  # kinds of tasks; fewer could not part any models at 5 %
 FLIPS = 2048
 
 
@@ -210,7 +210,7 @@ def over_kinds(values: Array, weights: Array, kinds: Sequence[Hashable]) -> Kind
     member[np.arange(len(kinds)), [numbers[kind] for kind in kinds]] = 1
     share = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
     counted = ((share @ member) > 0).sum(axis=1)  # a median counts one or two
-    if not len(values) or counted.min() < FEWEST:
+    if not len(values) or counted.min() < FEWEST_KINDS:
         return None
     scored = ~np.isnan(values)
     usual = np.where(scored, values, 0).sum(axis=0) / np.maximum(scored.sum(axis=0), 1)

@@ -28,7 +28,7 @@ from embark.stats.statistics import Outcomes, Pushes, certain, pushes
 from embark.types import Array, Gold, Qrels, Truth
 
 Contents: TypeAlias = Array | Sequence[int | None] | None  # hashes of items
-FEW = 10  # queries that one document may answer on average and still be an item; a document of more is a class
+FEW_QUERIES = 10  # queries that one document may answer on average and still be an item; a document of more is a class
 
 
 class Observations(NamedTuple):
@@ -165,7 +165,7 @@ def partners(truth: Truth, rows: Array) -> tuple[str, Array] | None:
     if not np.array_equal(query, rows):
         return None
     sizes = np.unique(document, return_counts=True)[1]
-    return ("document", document) if (sizes**2).sum() <= FEW * sizes.sum() else None
+    return ("document", document) if (sizes**2).sum() <= FEW_QUERIES * sizes.sum() else None
 
 
 # ── evidence ─────────────────────────────────────────────────────────────────────────────────────────────────────────

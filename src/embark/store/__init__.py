@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # public names that later rooms have: loaded at first use
 else:
     __getattr__, __dir__ = public.names_of("store")
 
-SMALL = 8 << 20  # bytes of a segment that is merged with others: a space of larger ones has few for its size
+SMALL_BYTES = 8 << 20  # bytes of a segment that is merged with others: a space of larger ones has few for its size
 MERGED = 64 << 20  # bytes of small segments that are merged at once
 MANY = 256  # small segments that are left while a writer writes
 FEW = 16  # and when it closes
@@ -294,7 +294,7 @@ class Writer(AbstractContextManager["Writer"]):
         path, size = write_segment(self._space.disk, self._space.path, self._head, self._parts)
         self._closed = False
         self._parts = []
-        if size < SMALL:
+        if size < SMALL_BYTES:
             self._space._small.append((path, size))
         self._merge(MANY)
 

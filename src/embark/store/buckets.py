@@ -46,7 +46,7 @@ TIMEOUT = 60.0  # seconds for a request
 SLOWEST = 100_000  # bytes in a second: a transfer may take that much longer
 DEADLINE = 180.0  # seconds after which nothing is tried again
 WHOLE = 256 << 10  # bytes up to which an object is fetched with its rows: one request, as for its top
-TOP = 64 << 10  # bytes that are asked for where only the top is needed: mostly all of it
+TOP_BYTES = 64 << 10  # bytes that are asked for where only the top is needed: mostly all of it
 IDENTITY = ("ETag", "etag", "md5Hash", "mtime", "LastModified", "last_modified", "created")  # the first that is stated
 SEGMENT = re.compile(rf"[\w.-]+{re.escape(SUFFIX)}", re.ASCII)  # whatever else somebody puts there is no file of ours
 PERMANENT = (EmbarkError, PermissionError, ImportError, ValueError, TypeError, NotImplementedError)
@@ -152,9 +152,9 @@ class Bucket(Disk):
                 self._retry("Reading", path, lambda: self._download(path, part, size))
                 part.replace(whole)
                 return whole
-            content = self._range(path, 0, TOP)
+            content = self._range(path, 0, TOP_BYTES)
             end = HEADER + (described_size(content[:HEADER]) or 0)
-            part.write_bytes(content[:end] + (self._range(path, TOP, end) if end > TOP else b""))
+            part.write_bytes(content[:end] + (self._range(path, TOP_BYTES, end) if end > TOP_BYTES else b""))
             part.replace(top)
             return top
 

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from embark.store.errors import DamagedVectors
-from embark.store.segments import BLOCK, DTYPES, LARGE, NO_HEAD, Segment, key_words
+from embark.store.segments import BLOCK_ENTRIES, DTYPES, LARGE_BYTES, NO_HEAD, Segment, key_words
 from embark.types import Array
 
 
@@ -60,8 +60,8 @@ class Entries:
         blocks = []
         start = 0
         for segment, local in self.by_segment(ordered):
-            for first in range(0, len(local), BLOCK):
-                part = local[first : first + BLOCK]
+            for first in range(0, len(local), BLOCK_ENTRIES):
+                part = local[first : first + BLOCK_ENTRIES]
                 blocks.append((segment, part, places[start + first : start + first + len(part)]))
             start += len(local)
 
@@ -70,7 +70,7 @@ class Entries:
             segment.copy(local, out, rows)
             return local[segment.lost[local]]
 
-        if out.nbytes < LARGE:
+        if out.nbytes < LARGE_BYTES:
             lost = list(map(copy, blocks))
         else:
             with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
@@ -83,7 +83,7 @@ class Entries:
         return out
 
 
-class Run(NamedTuple):
+class IndexRun(NamedTuple):
     """The sound entries of some segments, sorted by the first 64 bits of their keys; a key may have several."""
 
     segments: tuple[Segment, ...]
@@ -100,7 +100,7 @@ class Index:
     entry is sorted once and copied a few times, however often a space grows. Entries are numbered over all runs.
     """
 
-    def __init__(self, segments: tuple[Segment, ...], runs: Sequence[Run]) -> None:
+    def __init__(self, segments: tuple[Segment, ...], runs: Sequence[IndexRun]) -> None:
         position = {segment: number for number, segment in enumerate(segments)}
         self.segments = segments  # oldest first
         self.runs = runs
@@ -181,7 +181,7 @@ def extended_index(index: Index | None, segments: tuple[Segment, ...]) -> Index:
     return Index(segments, runs)
 
 
-def new_run(segments: tuple[Segment, ...]) -> Run:
+def new_run(segments: tuple[Segment, ...]) -> IndexRun:
     """The run of segments."""
     words = _join([key_words(segment.keys) for segment in segments], np.empty((0, 4), np.uint64))
     order = np.argsort(words[:, 0])
@@ -189,14 +189,14 @@ def new_run(segments: tuple[Segment, ...]) -> Run:
     count = int(np.count_nonzero(lost))
     if count:
         order = order[~lost[order]]
-    return Run(segments, count, words[order, 0], words[:, 1:].take(order, axis=0), order.astype(np.uint32))
+    return IndexRun(segments, count, words[order, 0], words[:, 1:].take(order, axis=0), order.astype(np.uint32))
 
 
-def merge_runs(run: Run, other: Run) -> Run:
+def merge_runs(run: IndexRun, other: IndexRun) -> IndexRun:
     """Two runs as one."""
     places = np.searchsorted(run.prefix, other.prefix)
     numbers = other.entry + np.uint32(sum(map(len, run.segments)))
-    return Run(
+    return IndexRun(
         run.segments + other.segments,
         run.lost + other.lost,
         np.insert(run.prefix, places, other.prefix),
@@ -205,7 +205,7 @@ def merge_runs(run: Run, other: Run) -> Run:
     )
 
 
-def _sound_part(run: Run, current: Collection[Segment]) -> Run:
+def _sound_part(run: IndexRun, current: Collection[Segment]) -> IndexRun:
     """The run without segments that are no longer current, and without entries that are known to be damaged by now."""
     left = tuple(segment for segment in run.segments if segment in current)
     lost = _count_lost(left)
@@ -217,7 +217,7 @@ def _sound_part(run: Run, current: Collection[Segment]) -> Run:
     places = np.flatnonzero(np.concatenate(sound)[run.entry])
     entry = run.entry[places]
     entry -= before[entry].astype(np.uint32)
-    return Run(left, lost, run.prefix[places], run.rest[places], entry)
+    return IndexRun(left, lost, run.prefix[places], run.rest[places], entry)
 
 
 def _count_lost(segments: Iterable[Segment]) -> int:

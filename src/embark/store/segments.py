@@ -37,8 +37,8 @@ FORMAT = 2
 MAGIC = b"EMBARKV\n"
 DTYPES = {"float16": "<f2", "float32": "<f4", "uint8": "|u1"}  # name → on disk
 ALIGNMENT = 4096
-BLOCK = 512  # entries that are copied and checked together: they fit the processor's cache
-LARGE = 64 << 20  # bytes that several threads gather
+BLOCK_ENTRIES = 512  # entries that are copied and checked together: they fit the processor's cache
+LARGE_BYTES = 64 << 20  # bytes that several threads gather
 HEADER_FIELDS = struct.Struct("<8sIIQQQ")  # all of the header but its own checksum
 HEADER = HEADER_FIELDS.size + 8  # bytes
 ENTRY = np.dtype([("key", KEY), ("rows", "<u4"), ("sum", "<u8")])
@@ -141,7 +141,7 @@ class Segment:
     def check(self, local: Array) -> int:
         """Check entries that were not checked before; how many of all these are damaged."""
         fresh = local[~(self.checked[local] | self.lost[local])]
-        block = max(1, min(BLOCK, int(LARGE // (1 + self.head.width * self.count(fresh).max(initial=1)))))
+        block = max(1, min(BLOCK_ENTRIES, int(LARGE_BYTES // (1 + self.head.width * self.count(fresh).max(initial=1)))))
         for start in range(0, len(fresh), block):
             part = fresh[start : start + block]
             count = self.count(part)

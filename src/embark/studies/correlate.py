@@ -16,7 +16,7 @@ from embark.evaluators.sts import correlation as correlation_of
 from embark.settings import Settings
 from embark.stats.shared import Observations, part_interval
 from embark.studies.analysis import Analysis
-from embark.studies.plotting import SMALL, color, legend_below, marker, short_task
+from embark.studies.plotting import SMALL_POINTS, color, legend_below, marker, short_task
 from embark.tables import Row, Table, applicable, named, short
 from embark.tables.drawing import PAGE
 from embark.tasks import Tasks
@@ -28,7 +28,7 @@ THRESHOLD = 0.8  # mean correlation at which clusters are joined
 NO_CLUSTER = 0  # the number of tasks that are in no cluster
 PAIRS = 10
 BOTH = 36  # tasks that are named below the heat map, too
-NAMED = 60  # tasks that a page has room to name; of more, clusters are named
+NAMED_TASKS = 60  # tasks that a page has room to name; of more, clusters are named
 LABELLED = 3  # tasks of a cluster that is named
 SEED = 42
 OVER_MODELS = "95 % over other models, no narrower than Fisher's interval"  # of `agreement`
@@ -82,7 +82,7 @@ class TaskCorrelations(Analysis):
 
     @property
     def size(self) -> tuple[float, float]:
-        named = BOTH < len(self.matrix.tasks) <= NAMED  # line by line, which takes room
+        named = BOTH < len(self.matrix.tasks) <= NAMED_TASKS  # line by line, which takes room
         return (PAGE, 5.2 if self.positions is not None else 7.6 if named else 6.2)
 
     def table(self, pairs: int = PAIRS) -> Table:
@@ -102,7 +102,7 @@ class TaskCorrelations(Analysis):
         clustering = (
             "UMAP and HDBSCAN" if self.method == "umap" else f"average linkage, joined at mean r ≥ {self.threshold:g}"
         )
-        large = len(self.matrix.tasks) > NAMED and self.positions is None
+        large = len(self.matrix.tasks) > NAMED_TASKS and self.positions is None
         notes = (
             f"{self.correlation.capitalize()} r over {len(self.matrix.models)} models that have every task; "
             f"low and high: {OVER_MODELS}.",
@@ -145,9 +145,9 @@ class TaskCorrelations(Analysis):
         )  # fmt: skip
         bands = [[to_rgb(color(categories.index(task.category)))] for task in tasks]
         strip.imshow(bands, aspect="auto", interpolation="nearest")
-        every = len(tasks) <= NAMED
+        every = len(tasks) <= NAMED_TASKS
         labels = {place: short_task(task.name) for place, task in enumerate(tasks)} if every else self._cluster_labels()
-        strip.set_yticks(list(labels), list(labels.values()), fontsize=7 if len(tasks) <= 30 else SMALL)
+        strip.set_yticks(list(labels), list(labels.values()), fontsize=7 if len(tasks) <= 30 else SMALL_POINTS)
         strip.set_xticks([])
         below = labels if len(tasks) <= BOTH else {}
         axes.set_xticks(list(below), list(below.values()), rotation=90)

@@ -24,7 +24,7 @@ from embark.tables.drawing import PAGE
 from embark.tasks import Tasks
 from embark.types import Array, Classes, EmbarkError, Gold, Groups, Matches, Qrels, Split, role_of
 
-MOST = 5_000  # items of a side
+MOST_ITEMS = 5_000  # items of a side
 GRID = 2_000  # items of a side that pairs are drawn from
 NEIGHBORS = 10
 FOLDS = 5
@@ -179,7 +179,9 @@ NOTES = (
 def measure(task: Embedded, subset: str | None = None) -> ModelGeometry:
     """The shape of the task's sides and their relations, in one of its subsets (the first)."""
     part = part_of(task, subset)
-    unit = {side: whole(take(vectors, sample(len(vectors), MOST)), "cosine") for side, vectors in part.vectors.items()}
+    unit = {
+        side: whole(take(vectors, sample(len(vectors), MOST_ITEMS)), "cosine") for side, vectors in part.vectors.items()
+    }
     shapes = tuple(shape(unit[side], side, part.modalities[side], len(part.vectors[side])) for side in part.vectors)
     relations = tuple(_relation(part, unit, *pairs) for pairs in _pairs(part))
     return ModelGeometry(task.model, task.task.name, part.subset, shapes, relations)
@@ -340,7 +342,7 @@ def _pairs(part: EmbeddedPart) -> list[tuple[str, str, Array, Array]]:
 def _relation(
     part: EmbeddedPart, unit: dict[str, Array], left: str, right: str, left_rows: Array, right_rows: Array
 ) -> Relation:
-    pairs = sample(len(left_rows), MOST)
+    pairs = sample(len(left_rows), MOST_ITEMS)
     a = whole(take(part.vectors[left], left_rows[pairs]), "cosine")
     b = whole(take(part.vectors[right], right_rows[pairs]), "cosine")
     alignment = float(((a - b).astype(np.float64) ** 2).sum(axis=1).mean()) if len(a) else None

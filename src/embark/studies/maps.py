@@ -18,7 +18,7 @@ from embark.run.embedded_task import Embedded, EmbeddedPart, sample
 from embark.run.models import Models
 from embark.studies.analysis import Analysis
 from embark.studies.geometry import first_label, part_of
-from embark.studies.plotting import SMALL, color, label_points, legend_below, marker, panels_across, subplots
+from embark.studies.plotting import SMALL_POINTS, color, label_points, legend_below, marker, panels_across, subplots
 from embark.studies.stored_tasks import SharedArguments, one_stored_task
 from embark.tables import Row, Table, applicable, short
 from embark.tables.drawing import PAGE
@@ -123,7 +123,7 @@ class Maps(Analysis):
                 named = [name for name in model.group_names if not name.endswith(OTHERS)]
                 middles = np.array([_middle(model.points[model.groups == name]) for name in named])
                 names = [short(name, 24) for name in named]
-                label_points(axes, middles[:, 0], middles[:, 1], names, model.points, size=SMALL, drop=True)
+                label_points(axes, middles[:, 0], middles[:, 1], names, model.points, size=SMALL_POINTS, drop=True)
 
     @property
     def _panels(self) -> tuple[int, int]:

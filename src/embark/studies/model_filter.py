@@ -17,7 +17,7 @@ from embark.tasks import Tasks, Wanted
 from embark.types import Array, EmbarkError, ModelCard
 
 MILLION = 1e6
-FEWEST = 3  # that a line or a correlation over models needs
+FEWEST_MODELS = 3  # that a line or a correlation over models needs
 # Facts that can be held fixed or filtered by; sizes are in millions.
 FACTS: dict[str, Callable[[ModelCard], Any]] = {
     "architecture": lambda card: card.architecture or None,

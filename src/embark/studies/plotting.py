@@ -22,7 +22,7 @@ COLORS = (
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 SAFE = 8  # colors of Okabe and Ito; further ones come with other markers
 GREY = "#888888"
-SMALL = 6.5  # points: the smallest type
+SMALL_POINTS = 6.5  # points: the smallest type
 ROOM = 1.5  # points of white round a label
 DISTANCES = (5.5, 9.0, 16.0, 26.0, 38.0)  # points between a point and the places that its label may take
 COVERED = 50.0  # the cost of a label over another, or out of the frame; that of one over a point is 1
@@ -193,7 +193,7 @@ def draw_heat(
                 red, green, blue, _ = image.cmap(image.norm(value))
                 dark = colored[row, column] and 0.3 * red + 0.59 * green + 0.11 * blue < 0.5
                 axes.text(
-                    column, row, text(value).replace("-", "−"), ha="center", va="center", fontsize=SMALL,
+                    column, row, text(value).replace("-", "−"), ha="center", va="center", fontsize=SMALL_POINTS,
                     color="white" if dark else "black",
                 )  # fmt: skip
     return image

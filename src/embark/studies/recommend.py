@@ -27,7 +27,7 @@ from embark.tasks import Tasks
 from embark.types import MODALITIES, Array, EmbarkError, ModelCard, Task
 
 TAGS = ("type", "capability", "subtype", "domain", "group", "subcategory", "skills")
-TOP = 15  # models that are shown
+SHOWN_MODELS = 15  # models that are shown
 
 
 @checked
@@ -39,7 +39,7 @@ def recommend(
     modalities: str | Iterable[str] = (),
     min_dim: int | None = None,
     max_dim: int | None = None,
-    top: int = TOP,
+    top: int = SHOWN_MODELS,
     include: Include = "all",
     settings: Settings | None = None,
 ) -> Recommendation:
@@ -103,7 +103,7 @@ class Recommendation(Analysis):
     left_out: Mapping[str, int]
     sure: bool  # there are enough tasks to tell how sure the ranks are
     multilingual: bool  # some tasks are means over several languages
-    top: int = TOP
+    top: int = SHOWN_MODELS
 
     @property
     def title(self) -> str:

@@ -14,10 +14,10 @@ from embark.catalogue import check_name, listed
 from embark.settings import Settings
 from embark.studies.analysis import Analysis
 from embark.studies.correlate import OVER_MODELS, Agreement, agreement
-from embark.studies.model_filter import FEWEST, fact, group_means, load_scores
+from embark.studies.model_filter import FEWEST_MODELS, fact, group_means, load_scores
 from embark.studies.plotting import (
     COLORS,
-    SMALL,
+    SMALL_POINTS,
     amount,
     color,
     label_points,
@@ -113,7 +113,9 @@ class Scaling(Analysis):
             f"r: Pearson of score and log size; {OVER_MODELS}.": True,
             f"Lines within models of the same {self.hold}: one slope, a level of its own for each.": self.hold,
             "Models differ in more than their size: this is no experiment.": True,
-            f"{len(self.left_out)} groups have fewer than {FEWEST} models of known size: left out.": self.left_out,
+            f"{len(self.left_out)} groups have fewer than {FEWEST_MODELS} models of known size: left out.": (
+                self.left_out
+            ),
             f"Size not known, left out: {listed([*map(short, self.unknown)], 2)}.": self.unknown,
         }
         columns = (self.by, "per ×10", "low", "high", "r", "r low", "r high", "models")
@@ -138,7 +140,7 @@ class Scaling(Analysis):
             log_axis(axes, all_sizes)
             slope, low, high = (rounded(end, sign=True) for end in (trend.slope, trend.low, trend.high))
             slope = f"{slope} [{low}, {high}] per ×10, n = {trend.r.n}"
-            axes.set_title(f"{short(trend.group, 26)}\n{slope}", fontsize=SMALL)
+            axes.set_title(f"{short(trend.group, 26)}\n{slope}", fontsize=SMALL_POINTS)
             axes.margins(x=0.08, y=0.12)
         unit = "training examples" if self.against == "data" else "parameters"
         for axes in panels[-ACROSS:]:  # the lowest of each column
@@ -155,7 +157,7 @@ class Scaling(Analysis):
             extremes = np.unique([off.argmax(), off.argmin()])
             names = [short(trend.models[row], 16) for row in extremes]
             off_line = points[extremes]
-            label_points(axes, off_line[:, 0], off_line[:, 1], names, points, size=SMALL, laid_out=True)
+            label_points(axes, off_line[:, 0], off_line[:, 1], names, points, size=SMALL_POINTS, laid_out=True)
 
     @property
     def _panels(self) -> tuple[int, int]:
@@ -180,7 +182,7 @@ def fit_scaling(
         rows = np.flatnonzero(~np.isnan(sizes) & ~np.isnan(scores))
         strata = _strata([fact(cards.get(matrix.models[row]), hold) if hold else 0 for row in rows])
         rows, strata = _comparable(rows, strata, sizes)
-        if len(rows) - len(set(strata.tolist())) < FEWEST - 1 or np.ptp(sizes[rows]) == 0:
+        if len(rows) - len(set(strata.tolist())) < FEWEST_MODELS - 1 or np.ptp(sizes[rows]) == 0:
             left_out.append(group)
             continue
         names = tuple(matrix.models[row] for row in rows)
@@ -188,8 +190,8 @@ def fit_scaling(
         trends.append(replace(trend, facts=tuple(_fact_name(fact(cards.get(name), hold)) for name in names if hold)))
     if not trends:
         raise EmbarkError(
-            f"No {by} has {FEWEST} models of known {against} with a score on all of its tasks. Group by task, choose "
-            "another benchmark, or add results."
+            f"No {by} has {FEWEST_MODELS} models of known {against} with a score on all of its tasks. Group by task, "
+            "choose another benchmark, or add results."
         )
     unknown = tuple(model for model, size in zip(matrix.models, sizes, strict=True) if np.isnan(size))
     trends.sort(key=lambda trend: -trend.slope)

@@ -23,8 +23,8 @@ from embark.stats.paired import difference
 from embark.stats.shared import Part
 from embark.studies.analysis import Analysis
 from embark.studies.pareto import on_front
-from embark.studies.plotting import SMALL, color, legend_below, log_axis
-from embark.studies.search_indexes import BUILD_EXPANSION, CONNECTIVITY, METHODS, Built, Corpus, Method, Search
+from embark.studies.plotting import SMALL_POINTS, color, legend_below, log_axis
+from embark.studies.search_indexes import BUILD_EXPANSION, CONNECTIVITY, METHODS, Built, IndexCorpus, Method, Search
 from embark.studies.stored_tasks import SharedArguments, one_stored_task
 from embark.studies.sweep import score_parts
 from embark.tables import Exact, Interval, Row, Score, Table, footnoted, points, short
@@ -32,11 +32,11 @@ from embark.tables.drawing import PAGE
 from embark.tasks import Tasks
 from embark.types import Array, EmbarkError, Qrels, Scores
 
-LEAST = 10  # documents that a search returns at least, whatever the measure looks at
+FEWEST_DOCUMENTS = 10  # documents that a search returns at least, whatever the measure looks at
 RISE = 3  # points between an interval and the name above it
 SHORTEST = 0.02  # seconds that a measurement takes at least; quick searches are repeated
 POINT_MARKERS = ("o", "s", "^", "D", "v")
-PATIENCE = 5.0  # seconds of building, after which an index is not built again to time it
+REBUILD_SECONDS = 5.0  # seconds of building, after which an index is not built again to time it
 
 
 class Timing(NamedTuple):
@@ -185,7 +185,7 @@ def _depth(task: Embedded) -> int:
     similarity = str(task.parts[0].params.get("similarity", "cosine"))
     check_name("similarity that an index can have", similarity, ("cosine", "dot"))
     cutoff = task.task.metric.rpartition("_at_")[2]
-    return max(LEAST, int(cutoff) if cutoff.isdigit() else LEAST) + 2 * bool(
+    return max(FEWEST_DOCUMENTS, int(cutoff) if cutoff.isdigit() else FEWEST_DOCUMENTS) + 2 * bool(
         task.parts[0].params.get("skip_first") or task.parts[0].params.get("ignore_identical_ids")
     )
 
@@ -218,7 +218,7 @@ def _curve(task: Embedded, depth: int, repeats: int, threads: int, advance: Adva
     return IndexCurve(task, sum(map(len, queries)), count, tuple(points))
 
 
-def _vectors(task: Embedded) -> tuple[list[Array], list[Corpus]]:
+def _vectors(task: Embedded) -> tuple[list[Array], list[IndexCorpus]]:
     """By part, the queries and the documents in memory, of length one where they are compared by cosine."""
     cosine = task.parts[0].params.get("similarity", "cosine") == "cosine"
 
@@ -228,7 +228,7 @@ def _vectors(task: Embedded) -> tuple[list[Array], list[Corpus]]:
         return vectors / np.where(length > 0, length, 1) if cosine else vectors
 
     queries = [rows(part, "query") for part in task.parts]
-    return queries, [Corpus(rows(part, "document"), _qrels(part).document_ids) for part in task.parts]
+    return queries, [IndexCorpus(rows(part, "document"), _qrels(part).document_ids) for part in task.parts]
 
 
 def _qrels(part: EmbeddedPart) -> Qrels:
@@ -253,10 +253,12 @@ def _overlap(ranked: Sequence[Array], exact: Sequence[Array]) -> float:
     return hits / sum(int((other >= 0).sum()) for other in exact)
 
 
-def _timed_build(method: Method, documents: Sequence[Corpus], threads: int, repeats: int) -> tuple[list[Built], Timing]:
+def _timed_build(
+    method: Method, documents: Sequence[IndexCorpus], threads: int, repeats: int
+) -> tuple[list[Built], Timing]:
     """An index for each part, and the seconds that they took together; slow ones are built once."""
     seconds: list[float] = []
-    while len(seconds) < repeats and sum(seconds) < PATIENCE:
+    while len(seconds) < repeats and sum(seconds) < REBUILD_SECONDS:
         start = time.perf_counter()
         built = [method.build(corpus, threads) for corpus in documents]
         seconds.append(time.perf_counter() - start)
@@ -321,7 +323,7 @@ def _name_settings(axes: Any, points: Sequence[IndexPoint], x: Array) -> None:
         text = axes.annotate(
             ", ".join(points[row].setting for row in rows),
             (place, 100 * max(points[row].score.high for row in rows)), (0, RISE), textcoords="offset points",
-            fontsize=SMALL, ha="center", va="bottom", color=tints[kind],
+            fontsize=SMALL_POINTS, ha="center", va="bottom", color=tints[kind],
         )  # fmt: skip
         while any(text.get_window_extent().overlaps(box) for box in taken):
             text.xyann = (0, text.xyann[1] + RISE)

@@ -25,7 +25,7 @@ BUILD_EXPANSION = 128  # candidates among which they are chosen
 Search = Callable[[Array, int], Array]  # (queries, k) → positions of documents, best first; -1 for none
 
 
-class Corpus(NamedTuple):
+class IndexCorpus(NamedTuple):
     """Documents in memory: their vectors, and the ids that resolve ties."""
 
     vectors: Array
@@ -46,7 +46,7 @@ class Method(NamedTuple):
     """
 
     name: str
-    build: Callable[[Corpus, int], Built]
+    build: Callable[[IndexCorpus, int], Built]
     about: str = ""
     unit: str = ""
 
@@ -65,7 +65,7 @@ def _usearch() -> Any:
     return index
 
 
-def _exact(corpus: Corpus, threads: int) -> Built:
+def _exact(corpus: IndexCorpus, threads: int) -> Built:
     """The matrix product with all documents."""
 
     def search(queries: Array, k: int) -> Array:
@@ -77,13 +77,13 @@ def _exact(corpus: Corpus, threads: int) -> Built:
     return Built(corpus.vectors.nbytes, {"": search})
 
 
-def _int8(corpus: Corpus, threads: int) -> Built:
+def _int8(corpus: IndexCorpus, threads: int) -> Built:
     """Integers with a scale a dimension, compared one by one."""
     numbers, to_integers = _integers(corpus.vectors)
     return Built(numbers.nbytes, {"": lambda queries, k: _compared(numbers, to_integers(queries), k, "IP", threads)})
 
 
-def _binary(corpus: Corpus, threads: int) -> Built:
+def _binary(corpus: IndexCorpus, threads: int) -> Built:
     """Signs, compared one by one; the best of them are scored again by their full vectors."""
     bits = np.packbits(corpus.vectors > 0, axis=1)
 
@@ -97,12 +97,12 @@ def _binary(corpus: Corpus, threads: int) -> Built:
     return Built(bits.nbytes, ways | {f"{times}×": partial(search, times=times) for times in RESCORED})
 
 
-def _graph(corpus: Corpus, threads: int) -> Built:
+def _graph(corpus: IndexCorpus, threads: int) -> Built:
     """A graph over float32 vectors."""
     return _graph_of(corpus.vectors, lambda queries: queries, "f32", threads)
 
 
-def _int8_graph(corpus: Corpus, threads: int) -> Built:
+def _int8_graph(corpus: IndexCorpus, threads: int) -> Built:
     """A graph over integers with a scale a dimension."""
     numbers, to_integers = _integers(corpus.vectors)
     return _graph_of(numbers, to_integers, "i8", threads)

@@ -37,7 +37,7 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Point:
+class SweepPoint:
     """A variant's score and its difference from the first; None for the first, and where the items are not the same."""
 
     variant: Variant
@@ -52,7 +52,7 @@ class Curve:
     task: Embedded
     metric: str
     items: int
-    points: tuple[Point, ...]
+    points: tuple[SweepPoint, ...]
 
     @property
     def label(self) -> str:
@@ -186,12 +186,12 @@ def score_variants(variants: Sequence[Variant], paired: bool = True) -> Curve:
     """Score every variant; differences are from the first, unless the variants measure different things."""
     task = variants[0].task
     first = score_parts(task)
-    points = [Point(variants[0], first.score)]
+    points = [SweepPoint(variants[0], first.score)]
     for variant in variants[1:]:
         scored = score_parts(variant.task)
         same_items = paired and scored.ids == first.ids
         change = Score(*difference(scored.parts, first.parts)[:3]) if same_items else None
-        points.append(Point(variant, scored.score, change))
+        points.append(SweepPoint(variant, scored.score, change))
     main = first.parts[0].main
     metric = task.task.metric if paired else main.rpartition("_at_")[0] or main
     return Curve(task, metric, sum(map(len, first.ids)), tuple(points))
@@ -220,12 +220,12 @@ def score_parts(task: Embedded, scores: Sequence[Scores] | None = None) -> Score
     return ScoredParts(Score(value, *interval(parts), marks=tuple(warnings)), parts, ids)
 
 
-def _lines(curve: Curve, groups: Sequence[str]) -> list[list[Point]]:
+def _lines(curve: Curve, groups: Sequence[str]) -> list[list[SweepPoint]]:
     """The points of each group by position; those of no group are on every line."""
     points = sorted(curve.points, key=lambda point: (point.variant.x, bool(point.variant.group)))
     return [[point for point in points if point.variant.group in ("", group)] for group in groups]
 
 
-def _percentages(points: Sequence[Point]) -> Array:
+def _percentages(points: Sequence[SweepPoint]) -> Array:
     """The scores of the points, and both ends of their intervals: three rows."""
     return 100 * np.array([(point.score.value, point.score.low, point.score.high) for point in points]).T

@@ -4,7 +4,7 @@ Numbers are rounded in `cells` and nowhere else.
 """
 
 from embark.tables.cells import (
-    ENOUGH,
+    RANKED_SHARE,
     Cell,
     Exact,
     Interval,
@@ -28,7 +28,7 @@ from embark.tables.tabular import Noted, Tabular
 from embark.tables.values import Brief, Columnar, by_column
 
 __all__ = [
-    "ENOUGH",
+    "RANKED_SHARE",
     "FORMATS",
     "LESSER",
     "NUMBERS",

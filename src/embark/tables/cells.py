@@ -10,7 +10,7 @@ from typing import Any
 
 from embark.tables.names import short
 
-ENOUGH = 0.9  # share of its tasks that a mean needs scores on to be compared with other means
+RANKED_SHARE = 0.9  # share of its tasks that a mean needs scores on to be compared with other means
 LOPSIDED = 0.1  # share of its mean length by which an arm of an interval may be longer, before both ends are shown
 
 
@@ -43,7 +43,7 @@ class Score:
     @property
     def comparable(self) -> bool:
         """Whether it covers enough known tasks to be compared with means over the same ones."""
-        return not self.partial or (bool(self.over) and self.count + self.zeros >= ENOUGH * self.of)
+        return not self.partial or (bool(self.over) and self.count + self.zeros >= RANKED_SHARE * self.of)
 
 
 @dataclass(frozen=True)

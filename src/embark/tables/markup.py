@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 PAGE = 56.0  # ems of footnotesize that the text of a page is wide (170 mm, less 1 %)
 GAP = 0.95  # ems between two columns
-LEAST = 9.0  # ems that a column of words keeps where a table is wider
+WORDS_EMS = 9.0  # ems that a column of words keeps where a table is wider
 # Ems of letters in Computer Modern, by their kind.
 NARROW, WIDE, CAPITAL, OTHER = 0.36, 0.9, 0.74, 0.52
 THIN, BROAD = frozenset("ijl.,:;'|!I()[]tfrs -"), frozenset("mwMW%@&±→")
-LONG = 30  # letters without a place to break
+WORD_LETTERS = 30  # letters without a place to break
 
 
 def markdown(table: Table, notes: Sequence[str]) -> str:
@@ -57,8 +57,8 @@ def longtable(table: Table, caption: str) -> str:
     layout = ["l" if table.words(i) else "r" for i in range(len(widths))]
     excess = sum(widths) + GAP * len(widths) - PAGE
     for i in sorted((i for i, kind in enumerate(layout) if kind == "l"), key=lambda i: -widths[i]):
-        if excess > 0 and widths[i] > LEAST:
-            narrow = max(LEAST, widths[i] - excess)
+        if excess > 0 and widths[i] > WORDS_EMS:
+            narrow = max(WORDS_EMS, widths[i] - excess)
             excess -= widths[i] - narrow
             layout[i] = rf">{{\raggedright\arraybackslash}}p{{{narrow:.1f}em}}"
     heads = [r" \\ ".join(map(escape.latex, table.heading(i))) for i in range(len(widths))]
@@ -150,7 +150,7 @@ def _html_cell(cell: Cell, side: str, bold: bool, breakable: bool) -> str:
     """A cell with the interval of its score as a title; a long name without a place to break may be broken anywhere."""
     parts = name_parts(shown(cell, full=True)) if breakable else [shown(cell, full=True)]
     text = "<wbr>".join(map(escape.html, parts))
-    kind = ' class="words long"' if max(map(len, parts)) > LONG else ' class="words"'
+    kind = ' class="words long"' if max(map(len, parts)) > WORD_LETTERS else ' class="words"'
     text = f"<b>{text}</b>" if bold else text
     return f'<td{kind if breakable else ""} style="text-align:{side}"{_title(cell)}>{text}</td>'
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-HEAD = 10  # characters of a name over scores, before it is broken
-LONG = 18  # characters of a part that is broken at underscores and points, too
+HEAD_CHARACTERS = 10  # characters of a name over scores, before it is broken
+PART_CHARACTERS = 18  # characters of a part that is broken at underscores and points, too
 PIECES = re.compile(r"(?<=[ /-])|(?<=[a-z0-9])(?=[A-Z][a-z])|(?=\()")  # patch14-384, ImageClustering
 ENDINGS = ("MultiChoice", "Classification", "Retrieval", "Clustering", "ZeroShot")
 
@@ -29,7 +29,11 @@ def without_kind(task: str) -> str:
 def name_parts(text: str) -> list[str]:
     """A text in parts between which a line may be broken; long ones also at underscores and points."""
     parts = PIECES.split(text)
-    return [piece for part in parts for piece in (re.split(r"(?<=[_.@=?])", part) if len(part) > LONG else [part])]
+    return [
+        piece
+        for part in parts
+        for piece in (re.split(r"(?<=[_.@=?])", part) if len(part) > PART_CHARACTERS else [part])
+    ]
 
 
 def wrapped(text: str, width: int) -> list[str]:

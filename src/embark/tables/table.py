@@ -15,7 +15,7 @@ from embark.redaction import Private, redacted, redacted_value, this_machine
 from embark.tables.cells import Cell, Exact, Interval, Score, highest, raw, shown, values
 from embark.tables.data import csv, json
 from embark.tables.markup import html, latex, markdown
-from embark.tables.names import HEAD, wrapped
+from embark.tables.names import HEAD_CHARACTERS, wrapped
 from embark.tables.notes import Footnote, Note, letters, without_advice
 from embark.tables.terminal import text
 from embark.tables.values import Columnar
@@ -129,7 +129,7 @@ class Table(Columnar):
     def heading(self, column: int) -> list[str]:
         """The lines of a column's name; over numbers, which are narrow, a long one takes several."""
         name = escape.terminal(self.columns[column])
-        return [name] if self.words(column) else wrapped(name, HEAD)
+        return [name] if self.words(column) else wrapped(name, HEAD_CHARACTERS)
 
     def words(self, column: int) -> bool:
         """Whether a column holds words (set to the left) rather than numbers."""

@@ -19,7 +19,7 @@ from embark.tables.names import wrapped
 if TYPE_CHECKING:
     from embark.tables.table import Row, Table
 
-FEW = 6  # rows of a table that is shown with rows as columns, where it is too wide
+FEW_ROWS = 6  # rows of a table that is shown with rows as columns, where it is too wide
 
 
 def text(table: Table, notes: Sequence[str]) -> str:
@@ -32,7 +32,7 @@ def print_table(table: Table, room: int, *, limited: bool) -> None:
 
     A table of few models that is too wide is shown with rows as columns. Notes are wrapped.
     """
-    if table.width() > room and len(table.rows) <= FEW and table.models == "rows" and table.columns[0] == "#":
+    if table.width() > room and len(table.rows) <= FEW_ROWS and table.models == "rows" and table.columns[0] == "#":
         table = table.transposed()
     pieces = table.fitted(room) if limited else [table]
     left_out = [name for name in table.columns if not any(name in piece.columns for piece in pieces)]

@@ -13,8 +13,8 @@ from embark.types import EmbarkError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LONG = 60  # characters of a value that a repr shows
-FEW = 3  # entries that it shows
+VALUE_CHARACTERS = 60  # characters of a value that a repr shows
+SHOWN_ENTRIES = 3  # entries that it shows
 
 
 class Brief:
@@ -83,9 +83,13 @@ def _brief(name: str, value: object) -> str:
     """A field in a few words: its value, or how many entries it has; empty where it is."""
     if isinstance(value, str | int | float | Path):
         text = str(value)
-        shown = text if len(text) <= LONG else f"{text[: LONG - 1]}…"
+        shown = text if len(text) <= VALUE_CHARACTERS else f"{text[: VALUE_CHARACTERS - 1]}…"
         return f"{name}={shown}" if text else ""
-    if isinstance(value, tuple) and len(value) <= FEW and all(isinstance(entry, str | int | float) for entry in value):
-        return f"{name}={value}" if value and len(str(value)) <= LONG else ""
+    if (
+        isinstance(value, tuple)
+        and len(value) <= SHOWN_ENTRIES
+        and all(isinstance(entry, str | int | float) for entry in value)
+    ):
+        return f"{name}={value}" if value and len(str(value)) <= VALUE_CHARACTERS else ""
     shape = getattr(value, "shape", None) or ((len(value),) if isinstance(value, Collection) else ())
     return f"{' × '.join(map(str, shape))} {name}" if any(shape) else ""

@@ -35,7 +35,7 @@ from embark.tables.drawing import Drawn
 from embark.tasks import Tasks
 from embark.types import Array, EmbarkError, Task
 from embark.verification.causes import Cause, likely_causes
-from embark.verification.references import UNPUBLISHED, Reference, folder_references, printed_references
+from embark.verification.references import UNPUBLISHED, ScoreReference, folder_references, printed_references
 from embark.verification.verdicts import Comparable, TaskCheck, Verdict
 
 STATUS = {"reproduced": 0, "differs": 1, "not comparable": 3}  # of the command; 2 is an error of the user's
@@ -204,7 +204,7 @@ def verify(
         run = False
         notes.append(f"not run, as {protocol} takes stages (embark run --caption, --rewrite or --rerank)")
     own = _OwnScores(model, None if isinstance(model, str) else load_model(model), notes=notes)
-    own.read([row for row in rows if isinstance(references[row.name], Reference)], stored, on_disk, limit, run)
+    own.read([row for row in rows if isinstance(references[row.name], ScoreReference)], stored, on_disk, limit, run)
     if run and own.to_run:
         own.run(loading, settings, batch_size, show_progress)
     checks, mean = _corrected([own.check(row, references[row.name], limit) for row in rows])
@@ -267,7 +267,7 @@ class _OwnScores:
         self.results |= {result.task: result for result in run.results}
         self.skipped = {skip.task: skip for skip in run.skipped}
 
-    def check(self, row: Task, reference: Reference | str, limit: int | None) -> TaskCheck:
+    def check(self, row: Task, reference: ScoreReference | str, limit: int | None) -> TaskCheck:
         """Our score on a task beside the published one, or why there is none of either."""
         if isinstance(reference, str):
             return TaskCheck(row, why=reference)
@@ -313,7 +313,7 @@ def _on_disk(
 # ── verdicts ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _check(row: Task, result: TaskResult, references: Reference, limit: int | None) -> TaskCheck:
+def _check(row: Task, result: TaskResult, references: ScoreReference, limit: int | None) -> TaskCheck:
     """Two scores of a task side by side, not judged yet."""
     reference = references.nearest(result.revision)
     if isnan(result.score) or isnan(reference.score):

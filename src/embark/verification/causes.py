@@ -30,9 +30,9 @@ from embark.verification.verdicts import Comparable, TaskCheck
 logger = logging.getLogger("embark")
 CHEAP = 1_000  # items that a trial may embed
 TRIED = 3  # tasks that a trial is made on, those with the fewest items
-SMALL = 1_000_000_000  # parameters of a model that is loaded once more for a trial
+SMALL_PARAMETERS = 1_000_000_000  # parameters of a model that is loaded once more for a trial
 NEARLY_ALL = 0.8  # share of the tasks that differ, from which on it is no matter of the kind of task
-FEWEST = 3  # tasks from which on "nearly all" tells something
+FEWEST_TASKS = 3  # tasks from which on "nearly all" tells something
 COMPARED = ("retrieval", "choice", "zeroshot", "pairs", "robustness")  # evaluators that compare vectors
 LEARNING = ("probe", "multilabel", "clustering")  # evaluators that learn from raw ones
 POOLINGS = ("last", "first", "mean")
@@ -142,7 +142,7 @@ def concentrated(cases: Sequence[Case], encoder: Encoder | None = None) -> list[
 def everywhere(cases: Sequence[Case]) -> list[Cause]:
     """What is wrong where nearly all tasks differ, of all kinds."""
     names = tuple(case.row.name for case in cases if case.differs)
-    if len(cases) < FEWEST or len(names) < NEARLY_ALL * len(cases):
+    if len(cases) < FEWEST_TASKS or len(names) < NEARLY_ALL * len(cases):
         return []
     evidence = f"{len(names)} of {counted(len(cases), 'task')} differ, of all kinds"
     return [Cause("other weights, pooling or normalization", names, evidence)]
@@ -278,7 +278,7 @@ def _pooled(encoder: Encoder, settings: Settings, pooling: str, row: Task) -> Em
     """The task by the model with another pooling, where its card states one and it is small."""
     card = encoder.card
     own = card.options.get("pooling")
-    if own not in POOLINGS or own == pooling or not 0 < (card.parameters or 0) <= SMALL:
+    if own not in POOLINGS or own == pooling or not 0 < (card.parameters or 0) <= SMALL_PARAMETERS:
         return None
     other = get_model(replace(card, options={**card.options, "pooling": pooling}, loaded={}))
     return _vectors(other, row, settings)

@@ -20,7 +20,7 @@ UNPUBLISHED = "is published"  # ends the reason where nothing is
 
 
 @dataclass(frozen=True)
-class Reference:
+class ScoreReference:
     """The scores of a model on a task that ours are held against, one for each of its revisions."""
 
     results: tuple[TaskResult, ...]
@@ -31,13 +31,13 @@ class Reference:
         return max(self.results, key=lambda result: (result.revision == revision, result.date))
 
 
-def printed_references(rows: Sequence[Task], name: str) -> dict[str, Reference | str]:
+def printed_references(rows: Sequence[Task], name: str) -> dict[str, ScoreReference | str]:
     """By task, the published scores of a model, or why there are none to compare with."""
     card = MODELS.get(name)
     of_protocols = [papers.results(rows, protocol) for protocol in dict.fromkeys(row.protocol for row in rows)]
     results = group_values(((r.model, r.task, r.protocol), r) for of_protocol in of_protocols for r in of_protocol)
     protocols = group_values(((s.model, s.name), s.protocol) for s in printed_scores(rows) if s.kind == "task")
-    references: dict[str, Reference | str] = {}
+    references: dict[str, ScoreReference | str] = {}
     for row in rows:
         alias = name if card is None else card.aliases.get(row.family, name)
         if of_task := results.get((alias, row.name, row.protocol)):
@@ -49,7 +49,7 @@ def printed_references(rows: Sequence[Task], name: str) -> dict[str, Reference |
     return references
 
 
-def _usable(results: list[TaskResult], row: Task) -> Reference | str:
+def _usable(results: list[TaskResult], row: Task) -> ScoreReference | str:
     """Published scores of a task, unless an erratum says that they cannot be reproduced with the row."""
     first = results[0]
     errata = listed(list(papers.mark(first.model, row.name)))
@@ -57,12 +57,12 @@ def _usable(results: list[TaskResult], row: Task) -> Reference | str:
         return f"the published score is of other data or another measure (erratum {errata})"
     if papers.is_wrong(first, row):
         return f"the published score is an artefact (erratum {errata})"
-    return Reference(tuple(results), papers.rounding(first, row))
+    return ScoreReference(tuple(results), papers.rounding(first, row))
 
 
 def folder_references(
     rows: Sequence[Task], folder: Path, name: str, known: Mapping[str, Task], protocol: str | None
-) -> dict[str, Reference | str]:
+) -> dict[str, ScoreReference | str]:
     """By task, the scores of a model in a folder of results, or why there are none to compare with."""
     if not folder.is_dir():
         raise EmbarkError(f"There is no folder {folder}.")
@@ -72,12 +72,12 @@ def folder_references(
         roots = [root for root in (folder, folder / "results") if root.is_dir()]
         results = [*(result for root in roots for result in Results(root).all()), *results]
     of_model = [result for result in results if result.model == name and not isnan(result.score)]
-    references: dict[str, Reference | str] = {}
+    references: dict[str, ScoreReference | str] = {}
     for row in rows:
         of_task = [result for result in of_model if result.task == row.name]
         same = [result for result in of_task if result.protocol == row.protocol]
         if sound := tuple(result for result in same if not fault_of(result, row)):
-            references[row.name] = Reference(sound)
+            references[row.name] = ScoreReference(sound)
         elif same:
             references[row.name] = fault_of(same[0], row)
         elif of_task:

@@ -11,7 +11,7 @@ import pytest
 
 from embark import items
 from embark.engine.batching.batches import FIRST_BATCH, BatchSize
-from embark.engine.batching.tuning import MOST, Tuning, device_name
+from embark.engine.batching.tuning import MOST_ENTRIES, Tuning, device_name
 from embark.store import Store
 from lengths import CARD, Lengths, needs, picture, run
 
@@ -118,10 +118,10 @@ def test_what_others_wrote_meanwhile_stays(tmp_path: Path) -> None:
 
 def test_the_oldest_are_forgotten(tmp_path: Path) -> None:
     path = tmp_path / "batches.json"
-    path.write_text(json.dumps({f"model {n}": {"budget": 1, "unit": 1} for n in range(MOST + 5)}))
+    path.write_text(json.dumps({f"model {n}": {"budget": 1, "unit": 1} for n in range(MOST_ENTRIES + 5)}))
     tuned(path)
     names = list(json.loads(path.read_text()))
-    assert len(names) == MOST
+    assert len(names) == MOST_ENTRIES
     assert names[0] == "model 6"
 
 

@@ -21,7 +21,7 @@ from embark.engine.activity import SILENT, Activity
 from embark.engine.batching.self_check import Inconsistent
 from embark.engine.ray import cluster as ray_cluster
 from embark.engine.ray import engine as ray_engine
-from embark.engine.ray.cluster import Cluster, Place, allot, require_resources, wait_for_room, with_gpus
+from embark.engine.ray.cluster import Cluster, NodePlace, allot, require_resources, wait_for_room, with_gpus
 from embark.engine.ray.engine import RayEngine
 from embark.run import cluster as cluster_module
 from embark.run.workbench import Workbench
@@ -50,7 +50,7 @@ def node(name: str = "a", alive: bool = True, **resources: float) -> dict[str, A
     return {"NodeID": name, "Alive": alive, "Resources": resources}
 
 
-def allotted(cluster: Cluster, nodes: list[dict[str, Any]], placed: Counter[Place] | None = None) -> dict[Any, int]:
+def allotted(cluster: Cluster, nodes: list[dict[str, Any]], placed: Counter[NodePlace] | None = None) -> dict[Any, int]:
     """The places that get actors, and how many."""
     return dict(+allot(with_gpus(cluster, nodes), nodes, placed or Counter()))
 
@@ -112,7 +112,7 @@ def test_preparers_take_no_cpu_that_a_copy_needs() -> None:
     assert allotted(Cluster(copies=2, preparers=3), [node(CPU=4)]) == {
         ("a", "embed", 1): 2, ("a", "prepare", 1): 2, ("a", "prepare", 0): 1,
     }  # fmt: skip
-    held = Counter({Place("a", "prepare", 1.0): 2})
+    held = Counter({NodePlace("a", "prepare", 1.0): 2})
     assert allotted(Cluster(copies=1), [node(CPU=2)], held) == {("a", "embed", 1): 1, ("a", "prepare", 1): 1}
 
 

@@ -20,7 +20,7 @@ from embark.engine.ray import engine as engine_module
 from embark.engine.ray.cluster import Cluster
 from embark.engine.ray.engine import RayEngine
 from embark.engine.ray.execution import STARTS
-from embark.engine.report import Report
+from embark.engine.report import EmbeddingReport
 from embark.planning import Needs, keys_of
 from embark.store import Store
 from embark.types import EmbarkError
@@ -49,7 +49,7 @@ def small_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def embed_and_break(
     cluster: Cluster, needs: Needs, folder: Path, harm: Callable[[], None], before: Callable[[], None] = lambda: None
-) -> Report:
+) -> EmbeddingReport:
     """Embed the needs, in another thread; in this one, do what comes before, and harm after a quarter of them."""
     done = 0
 
@@ -57,7 +57,7 @@ def embed_and_break(
         nonlocal done
         done += items
 
-    def embed() -> Report:
+    def embed() -> EmbeddingReport:
         load = partial(lengths, SECONDS, str(folder / "log"))
         copy = partial(lengths, prepared=str(folder / "prepared"))
         with (

@@ -503,5 +503,5 @@ def test_texts_stay_where_processes_do_not_pay(lanes: int, workers: int, changes
         preparer.begin(encoder, planned_texts(encoder, 100))
         assert not preparer.tokenizes(encoder)
         assert preparer.text_parts(["w1"]) is None
-    assert not pays("text", preparing_processes.ENOUGH["text"] - 1, 16, False)
-    assert pays("text", preparing_processes.ENOUGH["text"], 16, False)
+    assert not pays("text", preparing_processes.ENOUGH_ITEMS["text"] - 1, 16, False)
+    assert pays("text", preparing_processes.ENOUGH_ITEMS["text"], 16, False)

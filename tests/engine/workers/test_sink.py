@@ -23,7 +23,7 @@ SOON = 20.0  # seconds within which even a busy machine does it
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """No commit is due by time."""
-    monkeypatch.setattr(sink, "SECONDS", NEVER)
+    monkeypatch.setattr(sink, "COMMIT_SECONDS", NEVER)
     return monkeypatch
 
 
@@ -77,7 +77,7 @@ def test_thousands_of_batches_are_one_commit_on_leaving_the_block(space: Space) 
 
 
 def test_a_batch_waits_no_longer_than_the_window(space: Space, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sink, "SECONDS", 0.3)
+    monkeypatch.setattr(sink, "COMMIT_SECONDS", 0.3)
     with space.writer() as writer, Sink(writer) as target:
         start = time.monotonic()
         put(target, range(3))

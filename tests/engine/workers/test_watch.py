@@ -121,7 +121,7 @@ def test_slow_preparation_together_is_done_one_by_one(store: Store) -> None:
 
 
 def test_the_progress_names_the_stage_and_the_item(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "LONG", 0.3)
+    monkeypatch.setattr(watch, "NAMED_AFTER_SECONDS", 0.3)
     monkeypatch.setattr(of_activity, "SHORT", 0.0)
     lines: list[str] = []
     activity = Activity(show=False)

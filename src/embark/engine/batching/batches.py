@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from embark.engine.report import Report
+from embark.engine.report import EmbeddingReport
 from embark.items import ItemList
 from embark.items.decoding import UnreadableMedia
 from embark.models.encoder import TextParts
@@ -23,10 +23,12 @@ FIRST_BATCH = 32
 LARGEST_BATCH = 4096  # items, where each costs little; a quarter of that where it costs more than SHORT
 SHORT = 128  # tokens of a short text
 WORTH_IT = 1.05  # gain in cost a second for which the batch size is doubled again
-LONG = 10.0  # seconds of a batch that does not grow further: progress is to be seen, and a kill is to lose little
+BATCH_SECONDS = (
+    10.0  # seconds of a batch that does not grow further: progress is to be seen, and a kill is to lose little
+)
 PER_BATCH = 0.001  # seconds that a batch takes beside the forward pass: gathering, checking, handing over
 FULL = 0.8  # share of the budget from which a batch tells what a full one takes
-SMALL = 0.125  # share of the budget up to which a batch is rather filled than even
+SMALL_SHARE = 0.125  # share of the budget up to which a batch is rather filled than even
 MOST_PADDING = 0.1  # of a batch that is larger than that, as a share of its items' own cost
 WINDOW = 8  # batches of prepared items to choose the next one from; padding falls with it
 UNKNOWN_COST = 3 * 224 * 224  # of what only the model itself makes numbers of: an undecoded or unscaled picture
@@ -160,7 +162,7 @@ class BatchSize:
             self.best = max(rate, self.best)
             if faster:
                 self.fastest = self.budget
-                self.growing = self.budget != self.limit and seconds < LONG
+                self.growing = self.budget != self.limit and seconds < BATCH_SECONDS
                 if self.growing:
                     self.budget = min(2 * self.budget, self.limit or 2 * self.budget)
             else:
@@ -339,12 +341,12 @@ class Window:
         budget = self._size.budget
         start = int(np.searchsorted(self._costs, self._reached))
         dear = self._costs[start:]
-        if not len(dear) or (self._coming and len(dear) * int(dear[-1]) < SMALL * budget):
+        if not len(dear) or (self._coming and len(dear) * int(dear[-1]) < SMALL_SHARE * budget):
             start = 0  # the few that are left wait for more of their like
         ahead = self._costs[start : start + largest_batch(int(self._costs[start]))]
         padded = ahead * np.arange(1, len(ahead) + 1)
         even = padded <= (1 + MOST_PADDING) * np.cumsum(ahead)
-        fitting = np.flatnonzero((padded <= budget) & (even | (padded <= SMALL * budget)))
+        fitting = np.flatnonzero((padded <= budget) & (even | (padded <= SMALL_SHARE * budget)))
         return start, start + (int(fitting[-1]) + 1 if len(fitting) else 1)
 
     def _take(self, start: int, end: int) -> Batch:
@@ -382,7 +384,7 @@ class Kind:
         """Whether the model returned many invalid vectors for it, and no valid one."""
         return self.invalid >= HOPELESS and not self.valid
 
-    def give_up(self, report: Report) -> None:
+    def give_up(self, report: EmbeddingReport) -> None:
         """Report the items that were not tried like the others of their kind."""
         reason = next(report.invalid[need.key] for need in self.needs if need.key in report.invalid)
         for need in self.needs:

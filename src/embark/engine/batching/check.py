@@ -14,7 +14,7 @@ from embark.catalogue import listed
 from embark.planning import Need
 from embark.types import Array, EmbarkError, ModelCard
 
-SHOWN = 5  # items that a message names
+NAMED_ITEMS = 5  # items that a message names
 SHARED = 1 << 18  # numbers of a large matrix: half of them take longer than a thread to start
 BITS = {np.dtype("float16"): "uint16", np.dtype("float32"): "uint32", np.dtype("float64"): "uint64"}
 
@@ -104,7 +104,7 @@ def _require(card: ModelCard, needs: Sequence[Need], name: Callable[[Need], str]
     """Raise an error about `problem` that names the items which are not valid."""
     if not valid.all():
         invalid = np.flatnonzero(~valid).tolist()
-        names = listed([name(needs[row]) for row in invalid], SHOWN)
+        names = listed([name(needs[row]) for row in invalid], NAMED_ITEMS)
         raise InvalidVectors(f"{card.name} returned {problem}", names, invalid)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from embark.engine.activity import SILENT, Activity
 from embark.engine.batching.batches import Batch, BatchSize
 from embark.engine.batching.check import InvalidVectors, check_vectors
-from embark.engine.report import Report
+from embark.engine.report import EmbeddingReport
 from embark.halving import by_halves
 from embark.models.device import free_device_memory
 from embark.models.encoder import Encoder, Interrupted, UnreadableRows
@@ -70,7 +70,7 @@ def forward(
     encoder: Encoder,
     batch: Batch,
     size: BatchSize,
-    report: Report,
+    report: EmbeddingReport,
     name: Callable[[Need], str],
     turns: Turns,
     alone: bool,
@@ -99,7 +99,7 @@ def _embed(
     encoder: Encoder,
     batch: Batch,
     size: BatchSize,
-    report: Report,
+    report: EmbeddingReport,
     name: Callable[[Need], str],
     turns: Turns,
     alone: bool,
@@ -153,7 +153,7 @@ def _embed(
 
 
 def _valid(
-    encoder: Encoder, needs: Sequence[Need], vectors: Any, report: Report, name: Callable[[Need], str]
+    encoder: Encoder, needs: Sequence[Need], vectors: Any, report: EmbeddingReport, name: Callable[[Need], str]
 ) -> Iterator[tuple[Sequence[Need], Array | list[Array]]]:
     """Needs with their checked vectors, without the items that got an invalid one: these are reported."""
     try:

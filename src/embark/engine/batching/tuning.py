@@ -16,7 +16,7 @@ from embark.protocol import vector_space
 from embark.settings import cores
 from embark.types import Modality, ModelCard
 
-MOST = 1000  # entries of the file; the oldest are forgotten
+MOST_ENTRIES = 1000  # entries of the file; the oldest are forgotten
 
 
 class Tuning(AbstractContextManager["Tuning"]):
@@ -47,7 +47,7 @@ class Tuning(AbstractContextManager["Tuning"]):
             if any(known.get(name) != entry for name, entry in learned.items()):
                 entries = {name: entry for name, entry in known.items() if name not in learned} | learned
                 with atomically(self.path) as file:
-                    file.write(json.dumps(dict(list(entries.items())[-MOST:]), indent=1).encode())
+                    file.write(json.dumps(dict(list(entries.items())[-MOST_ENTRIES:]), indent=1).encode())
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         self.save()

@@ -21,7 +21,7 @@ from embark.engine.batching.forward import Turns, forward
 from embark.engine.batching.self_check import embed_twice
 from embark.engine.batching.tuning import Tuning
 from embark.engine.ray.cluster import Stage
-from embark.engine.report import Report
+from embark.engine.report import EmbeddingReport
 from embark.engine.workers.preparing import MOST_BYTES, byte_sizes, prepare_named, prepare_texts
 from embark.items import take as take_items
 from embark.items.decoding import UnreadableMedia
@@ -34,7 +34,7 @@ Read = Callable[[Task, str, str], Dataset]
 
 
 @dataclass(frozen=True)
-class Limits:
+class ActorLimits:
     """Seconds for preparing one item, and for one batch, after which an actor is ended."""
 
     item: float
@@ -42,7 +42,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Job:
+class ActorJob:
     """Items to embed: rows of a side of a task, which are read where they are prepared, or the items themselves.
 
     These are `texts` of that side, which travel lighter, or whatever else as `needs`. `check` embeds them alone and
@@ -60,11 +60,11 @@ class Job:
     check: bool = False
     batch_size: int | None = None
 
-    def without_items(self) -> Job:
+    def without_items(self) -> ActorJob:
         """What the model needs to know of it."""
-        return Job(self.modalities, self.keys[:0], side=self.side, check=self.check, batch_size=self.batch_size)
+        return ActorJob(self.modalities, self.keys[:0], side=self.side, check=self.check, batch_size=self.batch_size)
 
-    def of_row(self, row: int) -> Job:
+    def of_row(self, row: int) -> ActorJob:
         """The job of one of its items."""
         one = slice(row, row + 1)
         return replace(
@@ -77,7 +77,7 @@ class Job:
 class Prepared:
     """A job on its way to the model: keys and values of its readable items, the others' reasons, or an error."""
 
-    job: Job
+    job: ActorJob
     keys: Array
     values: list[Any] = field(default_factory=list)
     unreadable: dict[bytes, str] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class Facts:
+class ActorFacts:
     """What the log and the display of the run say about a job: where it was done, its messages, and how long it took.
 
     `bytes` is the size of what was prepared.
@@ -103,9 +103,9 @@ class Done:
 
     modalities: tuple[Modality, ...]
     outcomes: list[tuple[Array, Any]]
-    report: Report
+    report: EmbeddingReport
     error: EmbarkError | None = None
-    facts: tuple[Facts, ...] = ()
+    facts: tuple[ActorFacts, ...] = ()
 
 
 class _Actor:
@@ -113,7 +113,7 @@ class _Actor:
 
     stage: Stage
 
-    def __init__(self, load: Callable[[], Encoder], space: str, limits: Limits) -> None:
+    def __init__(self, load: Callable[[], Encoder], space: str, limits: ActorLimits) -> None:
         import ray
         from ray.util.metrics import Counter as Metric
 
@@ -153,18 +153,18 @@ class Preparing(_Actor):
 
     stage = "prepare"
 
-    def __init__(self, load: Callable[[], Encoder], space: str, limits: Limits, read: Read | None) -> None:
+    def __init__(self, load: Callable[[], Encoder], space: str, limits: ActorLimits, read: Read | None) -> None:
         super().__init__(load, space, limits)
         self.read = read
         self.latest: tuple[Task, tuple[str, str], Dataset] | None = None  # many jobs are of one part, whatever its size
 
-    def work(self, data: bytes) -> tuple[Facts, bytes]:
+    def work(self, data: bytes) -> tuple[ActorFacts, bytes]:
         """What `Embedding.work` makes a `Done` of, and facts about it."""
         start = time.perf_counter()
         prepared = pickle.dumps(self.prepare(pickle.loads(data)), 5)
-        return Facts(self.node, time.perf_counter() - start, len(prepared), self.messages.take()), prepared
+        return ActorFacts(self.node, time.perf_counter() - start, len(prepared), self.messages.take()), prepared
 
-    def prepare(self, job: Job) -> Prepared:
+    def prepare(self, job: ActorJob) -> Prepared:
         """The values of a job's items."""
         start = time.perf_counter()
         try:
@@ -179,7 +179,7 @@ class Preparing(_Actor):
         self.count(items=len(values), bytes=int(byte_sizes(values).sum()), busy_seconds=time.perf_counter() - start)
         return Prepared(job.without_items(), job.keys[readable], values, reasons)
 
-    def _read(self, job: Job) -> list[Need]:
+    def _read(self, job: ActorJob) -> list[Need]:
         """The items of a job, which must be those that were planned."""
         assert job.task is not None
         if job.texts is not None:
@@ -204,7 +204,7 @@ class Preparing(_Actor):
             self.latest = task, part, self.read(task, *part)
         return self.latest[2]
 
-    def _values(self, job: Job, needs: Sequence[Need]) -> list[Any]:
+    def _values(self, job: ActorJob, needs: Sequence[Need]) -> list[Any]:
         """The prepared values of needs, or errors that they are unreadable."""
         if job.modalities == ("text",):
             try:
@@ -224,7 +224,7 @@ class Embedding(_Actor):
 
     stage = "embed"
 
-    def __init__(self, load: Callable[[], Encoder], space: str, limits: Limits) -> None:
+    def __init__(self, load: Callable[[], Encoder], space: str, limits: ActorLimits) -> None:
         super().__init__(load, space, limits)
         self.turns = Turns()
         self.tuning = Tuning()
@@ -236,7 +236,7 @@ class Embedding(_Actor):
     def embed(self, prepared: Prepared) -> Done:
         """The vectors of a job."""
         start = time.perf_counter()
-        report = Report(unreadable=prepared.unreadable)
+        report = EmbeddingReport(unreadable=prepared.unreadable)
         outcomes: list[tuple[Array, Any]] = []
         error = prepared.error
         if error is None and prepared.values:
@@ -249,10 +249,12 @@ class Embedding(_Actor):
         seconds = time.perf_counter() - start
         sizes = [np.asarray(part).nbytes for _, vectors in outcomes for part in vectors]
         self.count(items=report.embedded, bytes=sum(sizes), busy_seconds=seconds)
-        facts = Facts(self.node, seconds, messages=self.messages.take())
+        facts = ActorFacts(self.node, seconds, messages=self.messages.take())
         return Done(prepared.job.modalities, outcomes, report, error, (facts,))
 
-    def _vectors(self, prepared: Prepared, report: Report) -> Iterator[tuple[Sequence[Need], Array | list[Array]]]:
+    def _vectors(
+        self, prepared: Prepared, report: EmbeddingReport
+    ) -> Iterator[tuple[Sequence[Need], Array | list[Array]]]:
         """Needs with their vectors; these needs have no items, as the values are made of them."""
         job = prepared.job
         values = prepared.values

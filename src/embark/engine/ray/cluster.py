@@ -137,7 +137,7 @@ def with_gpus(cluster: Cluster, nodes: Sequence[Mapping[str, Any]]) -> Cluster:
 Stage = Literal["prepare", "embed"]
 
 
-class Place(NamedTuple):
+class NodePlace(NamedTuple):
     """Where an actor is: its node, what it does there, and how many CPUs it gets."""
 
     node: str
@@ -145,7 +145,7 @@ class Place(NamedTuple):
     cpus: float
 
 
-def allot(cluster: Cluster, nodes: Sequence[Mapping[str, Any]], placed: Mapping[Place, int]) -> Counter[Place]:
+def allot(cluster: Cluster, nodes: Sequence[Mapping[str, Any]], placed: Mapping[NodePlace, int]) -> Counter[NodePlace]:
     """How many actors belong at each place: copies of the model first, then preparers on the CPUs that these leave.
 
     Actors that are `placed` stay, but for preparers whose CPU a copy needs. Where no CPU is left for the least number
@@ -156,7 +156,7 @@ def allot(cluster: Cluster, nodes: Sequence[Mapping[str, Any]], placed: Mapping[
     cpus = {node: offer.get("CPU", 0.0) for node, offer in offers.items()}
 
     def now(stage: Stage, share: float) -> dict[str, int]:
-        return {node: placed.get(Place(node, stage, share), 0) for node in offers}
+        return {node: placed.get(NodePlace(node, stage, share), 0) for node in offers}
 
     least, most = _range(cluster.copies, 1, math.inf)
     fewest, _ = _range(cluster.preparers, 1, 0)
@@ -174,7 +174,7 @@ def allot(cluster: Cluster, nodes: Sequence[Mapping[str, Any]], placed: Mapping[
 
     parts: list[tuple[Stage, float, dict[str, int]]]
     parts = [("embed", cluster.cpus, copies), ("prepare", 1.0, preparers), ("prepare", 0.0, beside)]
-    return Counter({Place(node, stage, share): counts[node] for stage, share, counts in parts for node in offers})
+    return Counter({NodePlace(node, stage, share): counts[node] for stage, share, counts in parts for node in offers})
 
 
 def _spread(counts: Mapping[str, int], room: Mapping[str, int], wanted: float) -> dict[str, int]:

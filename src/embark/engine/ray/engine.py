@@ -22,10 +22,10 @@ from embark.catalogue import counted
 from embark.engine.activity import SILENT, Activity
 from embark.engine.batching.batches import Kind, by_kind, fixed_size, seconds_left
 from embark.engine.batching.self_check import checked_places
-from embark.engine.ray.actors import Done, Job, Limits, Read
+from embark.engine.ray.actors import ActorJob, ActorLimits, Done, Read
 from embark.engine.ray.cluster import Cluster, connect, error_line, free_resources, wait_for_room
 from embark.engine.ray.execution import Execution
-from embark.engine.report import Report
+from embark.engine.report import EmbeddingReport
 from embark.engine.workers.preparing import MOST_BYTES
 from embark.engine.workers.preparing_processes import sendable
 from embark.engine.workers.sink import Sink
@@ -37,7 +37,7 @@ from embark.types import EmbarkError, Item, Task
 ITEMS = {"text": 2048, "image": 256, "audio": 64, "video": 16}  # of a job, by its dearest modality
 SMALLEST = 16  # of it: the least share that a job has of these items
 JOBS = 4  # that are left for each copy of the model, at least, where that does not make them too small
-PATIENCE = 1800.0  # seconds in which no job is done, at least, after which the run ends: some disks are slow
+IDLE_SECONDS = 1800.0  # seconds in which no job is done, at least, after which the run ends: some disks are slow
 SLOW_START = 60.0  # seconds without a job after which the log says why
 TRIMMED = 16  # jobs after which freed memory goes back to the system
 TICK = 0.2  # seconds between looks at Ctrl-C
@@ -83,7 +83,7 @@ class RayEngine(AbstractContextManager["RayEngine"]):
         name: Callable[[Need], str] = lambda need: need.key.hex()[:12],
         advance: Callable[[int, float | None], None] = lambda items, left: None,
         activity: Activity = SILENT,
-    ) -> Report:
+    ) -> EmbeddingReport:
         """Embed every need and commit its vector; the keywords are those of `engine.local.embed`."""
         start = time.perf_counter()
         if self._error is not None:
@@ -114,14 +114,14 @@ class RayEngine(AbstractContextManager["RayEngine"]):
 
     # ── jobs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _check(self, kind: Kind, batch_size: int | None) -> Job:
+    def _check(self, kind: Kind, batch_size: int | None) -> ActorJob:
         """The job that embeds a few items of a kind alone and together; they leave the kind's needs."""
         places = checked_places(len(kind.needs), batch_size)
         needs = take(kind.needs, np.array(places))
         kind.needs = take(kind.needs, np.delete(np.arange(len(kind.needs)), places))
         return replace(self._sent(kind, keys_of(needs), needs, batch_size), check=True)
 
-    def _jobs(self, kind: Kind, batch_size: int | None, execution: Execution) -> Iterator[Job]:
+    def _jobs(self, kind: Kind, batch_size: int | None, execution: Execution) -> Iterator[ActorJob]:
         """The needs of a kind in jobs, each of one side of a task; the last are small: all copies end together."""
         largest = min(ITEMS[modality] for modality in kind.modalities)
         start = 0
@@ -142,15 +142,15 @@ class RayEngine(AbstractContextManager["RayEngine"]):
                 if travels and texts is None:
                     yield self._sent(kind, keys, needs.take(rows), batch_size)
                 else:
-                    yield Job(
+                    yield ActorJob(
                         kind.modalities, keys, demand.task, (demand.split, demand.subset), side, places, texts,
                         batch_size=batch_size,
                     )  # fmt: skip
 
-    def _sent(self, kind: Kind, keys: Any, needs: Sequence[Need], batch_size: int | None) -> Job:
+    def _sent(self, kind: Kind, keys: Any, needs: Sequence[Need], batch_size: int | None) -> ActorJob:
         """A job whose items travel with it, where nodes see other files than this machine."""
         items = tuple(need if self.cluster.shared else _with_bytes(need) for need in needs)
-        return Job(kind.modalities, keys, needs=items, batch_size=batch_size)
+        return ActorJob(kind.modalities, keys, needs=items, batch_size=batch_size)
 
     # ── work ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -159,11 +159,11 @@ class RayEngine(AbstractContextManager["RayEngine"]):
         with self._for_good():
             ray = connect(self.cluster)
             cluster = wait_for_room(self.cluster, ray.nodes, activity)
-            limits = Limits(cluster.item_seconds, cluster.batch_seconds)
+            limits = ActorLimits(cluster.item_seconds, cluster.batch_seconds)
             preparing = (self._copy, self.space, limits, self._read)
             return Execution(cluster, {"prepare": preparing, "embed": (self._load, self.space, limits)}, limits)
 
-    def _feed(self, job: Job, execution: Execution, wave: _Wave) -> None:
+    def _feed(self, job: ActorJob, execution: Execution, wave: _Wave) -> None:
         """Hand a job to the cluster; waits while enough of them are there."""
         while execution.jobs >= execution.most_jobs or execution.bytes > MOST_BYTES:
             self._step(execution, wave, TICK)
@@ -189,7 +189,7 @@ class RayEngine(AbstractContextManager["RayEngine"]):
         still = time.monotonic() - wave.latest
         wave.tell_of_start(still)
         # Within its patience, a batch that hangs is begun again.
-        if execution.jobs and still > PATIENCE + 2 * self.cluster.batch_seconds:
+        if execution.jobs and still > IDLE_SECONDS + 2 * self.cluster.batch_seconds:
             jobs = counted(execution.jobs, "job")
             with self._for_good():
                 raise EmbarkError(f"The cluster did none of {jobs} for {still:.0f} s. {free_resources()}")
@@ -227,7 +227,7 @@ class _Wave:
         self.activity = activity
         self.sink = sink
         self.kinds = {modalities: Kind(group, fixed_size(1), modalities) for modalities, group in by_kind(needs)}
-        self.report = Report()
+        self.report = EmbeddingReport()
         self.latest = time.monotonic()  # when a job was done
         self._settled = time.perf_counter()
         self._slow_start = False

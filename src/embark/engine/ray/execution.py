@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from embark.catalogue import counted
-from embark.engine.ray.actors import Done, Embedding, Facts, Job, Limits, Preparing
-from embark.engine.ray.cluster import Cluster, Place, Stage, allot, error_line, free_resources
-from embark.engine.report import Report
+from embark.engine.ray.actors import ActorFacts, ActorJob, ActorLimits, Done, Embedding, Preparing
+from embark.engine.ray.cluster import Cluster, NodePlace, Stage, allot, error_line, free_resources
+from embark.engine.report import EmbeddingReport
 from embark.processes import STALLED, START_SECONDS, TRIES, loss_reason, next_try
 from embark.types import EmbarkError
 
@@ -42,7 +42,7 @@ logger = logging.getLogger("embark")
 class _Work:
     """A job that is not done; `alone`: it is one item of a job that actors died of."""
 
-    job: Job
+    job: ActorJob
     data: bytes
     alone: bool = False
     lost: int = 0  # actors that died of it
@@ -50,14 +50,14 @@ class _Work:
     failed: int = 0  # other failures
     node: str = ""  # where it was prepared
     prepared: Any = None  # a reference to that
-    facts: tuple[Facts, ...] = ()
+    facts: tuple[ActorFacts, ...] = ()
 
 
 @dataclass(eq=False)
 class _Worker:
     """An actor: what it works on, and when it answered."""
 
-    place: Place
+    place: NodePlace
     handle: Any
     starting: Any  # a reference to the end of its start, until then
     asked: float = field(default_factory=time.monotonic)  # when an answer was asked for that is missing
@@ -75,7 +75,7 @@ class Execution:
     `arguments` are those of the actors of each stage: how they load the model, and others.
     """
 
-    def __init__(self, cluster: Cluster, arguments: Mapping[Stage, tuple[Any, ...]], limits: Limits) -> None:
+    def __init__(self, cluster: Cluster, arguments: Mapping[Stage, tuple[Any, ...]], limits: ActorLimits) -> None:
         import ray
         from ray.util.metrics import Counter as Metric
 
@@ -88,8 +88,8 @@ class Execution:
         self._waiting: deque[_Work] = deque()
         self._prepared: deque[_Work] = deque()
         self._workers: list[_Worker] = []
-        self._wanted: Counter[Place] = Counter()  # actors
-        self._failed: Counter[Place] = Counter()  # starts of them, in a row
+        self._wanted: Counter[NodePlace] = Counter()  # actors
+        self._failed: Counter[NodePlace] = Counter()  # starts of them, in a row
         self._results: list[Done] = []
         self._retried = Metric("embark_retries", "Jobs that were begun again, after an actor or a node was lost.")
         self.retries = 0
@@ -115,7 +115,7 @@ class Execution:
         """Jobs that keep all actors busy."""
         return AHEAD * self.copies + sum(worker.place.stage == "prepare" for worker in self._workers)
 
-    def put(self, job: Job) -> None:
+    def put(self, job: ActorJob) -> None:
         """Add a job."""
         self._add(_Work(job, pickle.dumps(job, 5)))
 
@@ -252,7 +252,7 @@ class Execution:
             else:
                 self._again(work)
 
-    def _count_failed_start(self, place: Place, reason: str) -> None:
+    def _count_failed_start(self, place: NodePlace, reason: str) -> None:
         """Count an actor that died while it started; where all do, no more are started, and others do the work."""
         self._failed[place] += 1
         if self._is_given_up(place):
@@ -260,7 +260,7 @@ class Execution:
                 raise EmbarkError(f"No actor starts on the cluster: {reason}. {free_resources()}")
             logger.warning("Actors do not start on node %s; other nodes do their work: %s", place.node[:12], reason)
 
-    def _is_given_up(self, place: Place) -> bool:
+    def _is_given_up(self, place: NodePlace) -> bool:
         return self._failed[place] >= STARTS * self._wanted[place]
 
     def _blame(self, work: _Work, stage: Stage, seconds: float) -> None:
@@ -285,7 +285,9 @@ class Execution:
     def _leave_out(self, work: _Work, stage: Stage, cause: str = "") -> None:
         """End a job whose item actors die of."""
         reason = f"{LEFT_OUT[stage]}: it {loss_reason(cause)}"
-        self._finish(work, Done(work.job.modalities, [], Report(unreadable={work.job.keys.tolist()[0]: reason})))
+        self._finish(
+            work, Done(work.job.modalities, [], EmbeddingReport(unreadable={work.job.keys.tolist()[0]: reason}))
+        )
 
     def _again(self, work: _Work) -> None:
         """Begin a job anew, before others."""
@@ -336,7 +338,7 @@ class Execution:
         silences = max((work.silences for work in worker.works.values()), default=0)
         return min(SILENCE * 4.0**silences, max(SILENCE, 2 * self._limits[worker.place.stage]))
 
-    def _start(self, place: Place) -> _Worker:
+    def _start(self, place: NodePlace) -> _Worker:
         gpus = (self._cluster.gpus or 0) if place.stage == "embed" else 0
         handle = (
             self._classes[place.stage]

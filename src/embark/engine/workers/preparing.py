@@ -29,7 +29,7 @@ TEXT_CHUNK = 64  # handing over a short text costs more than preparing it
 TOGETHER = 512  # texts at a time, for an encoder that prepares many together
 SENT = 2048  # texts at a time that go to a process: sending and receiving wait for other threads' turns each time
 CHARACTERS = 128  # of a text, for that many of them at a time; of longer ones fewer, as they take long
-FILES = 256  # files at a time that the device decodes: they are only read, a row group by each thread
+DEVICE_FILES = 256  # files at a time that the device decodes: they are only read, a row group by each thread
 MOST_TOGETHER = 128 << 20  # bytes of these files; of larger ones, each waits for room among the prepared items
 FEW_THREADS = 3  # for texts and files: their work is Python, of which one thread runs, and lanes wait for their turn
 MOST_BYTES = 1 << 30  # limit for prepared items: those of a batch, and those waiting for the next
@@ -280,7 +280,7 @@ def prepared_by_threads(
         return values, sizes
 
     of_texts = (SENT if by_processes else TOGETHER) if together else TEXT_CHUNK
-    step = of_texts if only_text else FILES if files else CHUNK
+    step = of_texts if only_text else DEVICE_FILES if files else CHUNK
     chunks = enumerate(chunked(needs, step))
     ahead: deque[tuple[int, Job[Prepared]]] = deque()
     with watch.threads(threads) as pool:

@@ -36,19 +36,21 @@ from embark.types import Media, Part
 
 PICTURES = 8  # pictures that a process prepares at a time
 # Items that make up for the start of processes, half a second; of several modalities, the last decides.
-ENOUGH = {"text": 50_000, "image": 2000, "audio": 400, "video": 100}
+ENOUGH_ITEMS = {"text": 50_000, "image": 2000, "audio": 400, "video": 100}
 SLOW_START = 20  # times as many for those that import torch or transformers, ten seconds
 PICTURED = {"image", "video"}
 LOOKED_AT = 8  # pictures at each of two places, to tell whether processes or the device decode most of them
 TEXT_PROCESSES = 8  # at most, and one a worker: one tokenises 13,000 to 50,000 short texts a second
 WORKERS_FOR_TEXTS = 4
 TOKENIZING = {**SINGLE_THREADED, "TOKENIZERS_PARALLELISM": "false"}
-FEWEST = 2  # workers for which processes are started: as fast as two threads, and other threads need not wait for them
+FEWEST_WORKERS = (
+    2  # workers for which processes are started: as fast as two threads, and other threads need not wait for them
+)
 
 
 def pays(kind: str, items: int, workers: int, slow_start: bool) -> bool:
     """Whether so many items of a kind are prepared sooner by processes than by threads."""
-    return workers >= FEWEST and items >= ENOUGH[kind] * (SLOW_START if slow_start else 1)
+    return workers >= FEWEST_WORKERS and items >= ENOUGH_ITEMS[kind] * (SLOW_START if slow_start else 1)
 
 
 class Preparer(AbstractContextManager["Preparer"]):
@@ -103,7 +105,7 @@ class Preparer(AbstractContextManager["Preparer"]):
             return
         if PICTURED & modalities and _knows_other_formats():
             return
-        kind = max(modalities, key=list(ENOUGH).index)
+        kind = max(modalities, key=list(ENOUGH_ITEMS).index)
         worker = partial(item_worker, preparation, encoder.card.sample_rate, encoded, PillowOptions.of_this_process())
         try:
             factory = pickle.dumps(worker, 5)

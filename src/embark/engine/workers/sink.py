@@ -14,7 +14,9 @@ from embark.engine.activity import SILENT, Activity
 from embark.store import Writer
 from embark.types import Array
 
-SECONDS = 2.0  # that a batch waits for others: few enough fsyncs for any disk, and what a kill loses is soon embedded
+COMMIT_SECONDS = (
+    2.0  # that a batch waits for others: few enough fsyncs for any disk, and what a kill loses is soon embedded
+)
 BYTES = 64 << 20  # of batches that wait no longer: in a larger write, an fsync would hardly cost less per vector
 WAITING = 2 * BYTES  # bytes that may be in memory: while so many are written, as many gather; then `put` waits
 
@@ -108,7 +110,7 @@ class Sink(AbstractContextManager["Sink"]):
         """Until the next commit is due."""
         if self._ended or self._urgent > self._durable or self._queued >= BYTES:
             return 0.0
-        return self._oldest + SECONDS - time.monotonic()
+        return self._oldest + COMMIT_SECONDS - time.monotonic()
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         with self._changed:

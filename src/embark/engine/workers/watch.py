@@ -21,7 +21,7 @@ from embark.threads import DaemonThreads
 from embark.types import EmbarkError
 
 TICK = 0.25  # seconds between looks at the threads while a result is waited for
-LONG = 10.0  # seconds of one item after which the progress names it
+NAMED_AFTER_SECONDS = 10.0  # seconds of one item after which the progress names it
 MOST_STALLED = 8  # items that stall: each leaves a thread behind, which may keep a core busy, and hold memory
 
 Stage: TypeAlias = Literal["decode", "prepare"]
@@ -187,7 +187,7 @@ class WatchedThreads(DaemonThreads):
             attempt = job.attempt
             needs = attempt.needs
             seconds = attempt.seconds()
-            if job.future.done() or not needs or seconds < min(LONG, watch.seconds):
+            if job.future.done() or not needs or seconds < min(NAMED_AFTER_SECONDS, watch.seconds):
                 continue
             if job is awaited:
                 watch.activity.delayed_by(f"{attempt.stage} of {watch.words(needs)} has taken {seconds:.0f} s")

@@ -18,7 +18,7 @@ from embark.catalogue import listed
 from embark.settings import Settings
 from embark.studies.analysis import Analysis
 from embark.studies.correlate import OVER_MODELS, Agreement, agreement
-from embark.studies.model_filter import FEWEST, group_means
+from embark.studies.model_filter import FEWEST_MODELS, group_means
 from embark.studies.plotting import draw_heat
 from embark.tables import Row, Table, applicable, rounded, short
 from embark.tables.drawing import PAGE
@@ -123,14 +123,14 @@ def correlate_external(
         for measure, values in table.items():
             models = [model for model in values if model in row_of and not np.isnan(mean[row_of[model]])]
             matched.update(models)
-            if len(models) >= FEWEST:
+            if len(models) >= FEWEST_MODELS:
                 x = np.array([mean[row_of[model]] for model in models])
                 y = np.array([values[model] for model in models])
                 correlations[group, measure] = agreement(x, y, correlation)
     if not correlations:
         raise EmbarkError(
-            f"Fewer than {FEWEST} models of the table have scores here. Its first column must hold models' names as "
-            "`embark leaderboard` prints them."
+            f"Fewer than {FEWEST_MODELS} models of the table have scores here. Its first column must hold models' names "
+            "as `embark leaderboard` prints them."
         )
     return ExternalCorrelations(
         by,

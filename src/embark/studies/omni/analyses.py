@@ -21,7 +21,7 @@ from embark.stats.paired import Difference, difference
 from embark.stats.shared import Observations, Part, interval
 from embark.studies.analysis import Analysis
 from embark.studies.omni.directions import TOP, Direction
-from embark.studies.plotting import COLORS, MARKERS, SMALL, draw_heat, legend_below, legend_entry
+from embark.studies.plotting import COLORS, MARKERS, SMALL_POINTS, draw_heat, legend_below, legend_entry
 from embark.tables import Cell, Exact, Interval, Row, Score, Table, rounded
 from embark.tables.drawing import COLUMN
 from embark.tasks.omni import KINDS
@@ -210,7 +210,7 @@ class Shift(OmniAnalysis):
         axes.set_title("target", fontsize=8)
         bar = figure.colorbar(image, ax=axes, shrink=0.9)
         bar.set_label("Δ distance (− closer, + farther)", fontsize=7)
-        bar.ax.tick_params(labelsize=SMALL)
+        bar.ax.tick_params(labelsize=SMALL_POINTS)
         bar.outline.set_visible(False)
 
 

@@ -13,7 +13,7 @@ from embark.boards.matrix import Matrix, grouped
 from embark.catalogue import check_name, counted
 from embark.settings import Settings
 from embark.studies.analysis import Analysis
-from embark.studies.model_filter import FEWEST, group_means, load_scores, sizes_of
+from embark.studies.model_filter import FEWEST_MODELS, group_means, load_scores, sizes_of
 from embark.studies.plotting import COLORS, GREY
 from embark.tables import Row, Table, applicable, named, short, signed_points
 from embark.tables.drawing import PAGE
@@ -135,9 +135,9 @@ def relative_gains(
     check_name("task of reference", known[0], matrix.names)
     sizes = sizes_of(matrix, against)
     scored = ~np.isnan(sizes) & ~np.isnan(matrix.values[:, matrix.names.index(known[0])])
-    if scored.sum() < FEWEST or np.ptp(sizes[scored]) == 0:
+    if scored.sum() < FEWEST_MODELS or np.ptp(sizes[scored]) == 0:
         raise EmbarkError(
-            f"Gains need at least {FEWEST} models of known and different {against} with a score on {known[0]}; "
+            f"Gains need at least {FEWEST_MODELS} models of known and different {against} with a score on {known[0]}; "
             f"there are {int(scored.sum())}."
         )
     matrix, sizes = matrix.only(models=scored), sizes[scored]
