@@ -14,10 +14,8 @@ from functools import cache
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # numbers of mallopt's options
 KEPT = 64 << 20  # bytes that are free at the end of a heap
 LARGE_BYTES = 4 << 20  # bytes of a piece that comes from the system alone, and goes back when it is freed
-ENVIRONMENT = {
-    "MALLOC_TRIM_THRESHOLD_": str(KEPT),
-    "MALLOC_MMAP_THRESHOLD_": str(LARGE_BYTES),
-}  # the same, for a new process
+# The same, for a new process.
+ENVIRONMENT = {"MALLOC_TRIM_THRESHOLD_": str(KEPT), "MALLOC_MMAP_THRESHOLD_": str(LARGE_BYTES)}
 
 
 @cache

@@ -30,9 +30,7 @@ from embark.types import EmbarkError, Task
 
 SECRET = "…"
 ADDRESS = "a private address"
-LEAST_LETTERS = (
-    4  # letters of a name that is removed where it stands alone; shorter ones go with paths and addresses only
-)
+LEAST_LETTERS = 4  # of a name that is removed where it stands alone; shorter ones go with paths and addresses only
 # Names of accounts and machines that are also ordinary words, or words of embark: they tell nobody's name.
 COMMON = frozenset({
     "admin", "administrator", "audio", "build", "builder", "clip", "cluster", "code", "coder", "compute", "computer",

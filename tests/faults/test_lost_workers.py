@@ -78,7 +78,9 @@ def test_a_picture_that_stalls_is_named(pictures: Pictures) -> None:
 def test_a_device_whose_process_is_killed_loses_nothing(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.touch()
-    several = Devices(LOADER, replace(COLOURS, options={"log": str(log), "seconds": 0.1}), Loading("auto"), ["a", "b"])
+    several = Devices(
+        LOADER, replace(COLOURS, options={"log": str(log), "seconds": 0.1}), Loading("auto"), ["cuda:0", "cuda:1"]
+    )
     batch = [several.prepare([Content("text", text)], "") for text in ("one", "two", "three")]
     killed = subprocess.Popen(
         [sys.executable, "-c", KILLER, str(log)], env={**os.environ, "PYTHONPATH": ":".join(sys.path)}

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -111,10 +114,18 @@ def test_colors_of_full_planes_and_of_grey() -> None:
 
 
 @pytest.mark.slow  # without a GPU, Triton's interpreter runs the kernels, one number after the other
-def test_the_kernels_make_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kernels_make_the_same_numbers() -> None:
+    """In a process of its own: Triton decides when it is first imported whether it interprets."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    environment |= {} if torch.cuda.is_available() else {"TRITON_INTERPRET": "1"}
+    code = "from models.test_resampling import run_kernels; run_kernels()"
+    process = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300)
+    assert process.returncode == 0, process.stderr
+
+
+def run_kernels() -> None:
+    """Pixels by the kernels, held against those by torch's operations."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    if device == "cpu":
-        monkeypatch.setenv("TRITON_INTERPRET", "1")
     from embark.models import pixels_cuda
     from embark.models.device_pixels import upright
 

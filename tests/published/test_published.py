@@ -103,11 +103,10 @@ def test_a_leaderboard_of_published_models_shows_the_papers_means_and_the_errata
     lines = str(table).splitlines()
     [second] = [line.split()[:8] for line in lines if E5V in line]
     assert second == ["2", "1–37", "A", E5V, "published", "130/130", "58.2", "58.6"]  # Table 2
-    note = next(note for note in table.notes if "mieb-collapsed-probe" in note)
-    sign = note.partition(")")[0].removeprefix("(")
+    [sign] = [note.sign for note in table.footnotes if "mieb-collapsed-probe" in note.text]
     marked = {line.split()[3] for line in lines if re.search(rf"\((\w+,)*{sign}(,\w+)*\)", line) and line[0] != "("}
     assert len(marked) == 6
-    assert not any("voc2007" in note for note in table.notes)  # a note about one cell does not mark the means
+    assert not any("voc2007" in note for note in table.note_lines())  # a note about one cell does not mark the means
     some = [result for result in published.results("MIEB(Multilingual)") if result.model.startswith("QuanSun/")]
     text = str(rank_models(rows("MIEB(Multilingual)"), some, "mean-of-types").tasks_table())
     assert re.search(r"Imagenet1k .* 0\.1 \(\w+(,\w+)*\)", text)

@@ -86,7 +86,7 @@ def test_an_object_of_other_facts_is_refused() -> None:
     with pytest.raises(EmbarkError, match="The capabilities of local/bare are no Capabilities"):
         as_encoder(bare)
     bare.card = "local/bare"  # type: ignore[assignment]
-    with pytest.raises(EmbarkError, match=r"is no embark\.ModelCard"):
+    with pytest.raises(EmbarkError, match=r"is no embark\.types\.ModelCard"):
         as_encoder(bare)
     with pytest.raises(EmbarkError, match="1 lane or more"):
         Capabilities(lanes=0)

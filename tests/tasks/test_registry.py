@@ -163,7 +163,7 @@ def test_filters_narrow_together() -> None:
 @pytest.mark.parametrize(
     ("filters", "message"),
     [
-        ({"tasks": "PocketHairPair"}, "no task named 'PocketHairPair'. Did you mean PocketHairPairs"),
+        ({"tasks": "PocketHairPair"}, "no task or benchmark named 'PocketHairPair'. Did you mean PocketHairPairs"),
         ({"evaluators": "retrival"}, "no evaluator named 'retrival'. Did you mean retrieval"),
         ({"families": ["Pockt"]}, "no family named 'Pockt'. Did you mean Pocket"),
         ({"categories": "Vidio"}, "no category named 'Vidio'. Did you mean Video"),

@@ -223,8 +223,8 @@ def _likelihood(cell: Any, path: Path, number: int) -> tuple[float, int]:
             value, tokens = nan, 0
     if not value <= 0 or value == -inf or tokens < 0:
         raise EmbarkError(
-            f"Line {number} of {path}: {json.dumps(cell)[:INPUT_CHARACTERS]} is no log-probability, a number up to 0 (or a list "
-            "of that and the number of tokens)."
+            f"Line {number} of {path}: {json.dumps(cell)[:INPUT_CHARACTERS]} is no log-probability, a number up to 0 "
+            "(or a list of that and the number of tokens)."
         )
     return value, tokens
 

@@ -28,10 +28,10 @@ from embark.tables.tabular import Noted, Tabular
 from embark.tables.values import Brief, Columnar, by_column
 
 __all__ = [
-    "RANKED_SHARE",
     "FORMATS",
     "LESSER",
     "NUMBERS",
+    "RANKED_SHARE",
     "TABLE_PARTS",
     "Brief",
     "Cell",

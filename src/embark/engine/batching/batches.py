@@ -23,9 +23,7 @@ FIRST_BATCH = 32
 LARGEST_BATCH = 4096  # items, where each costs little; a quarter of that where it costs more than SHORT
 SHORT = 128  # tokens of a short text
 WORTH_IT = 1.05  # gain in cost a second for which the batch size is doubled again
-BATCH_SECONDS = (
-    10.0  # seconds of a batch that does not grow further: progress is to be seen, and a kill is to lose little
-)
+BATCH_SECONDS = 10.0  # of a batch that does not grow further: progress is to be seen, and a kill is to lose little
 PER_BATCH = 0.001  # seconds that a batch takes beside the forward pass: gathering, checking, handing over
 FULL = 0.8  # share of the budget from which a batch tells what a full one takes
 SMALL_SHARE = 0.125  # share of the budget up to which a batch is rather filled than even

@@ -43,9 +43,7 @@ LOOKED_AT = 8  # pictures at each of two places, to tell whether processes or th
 TEXT_PROCESSES = 8  # at most, and one a worker: one tokenises 13,000 to 50,000 short texts a second
 WORKERS_FOR_TEXTS = 4
 TOKENIZING = {**SINGLE_THREADED, "TOKENIZERS_PARALLELISM": "false"}
-FEWEST_WORKERS = (
-    2  # workers for which processes are started: as fast as two threads, and other threads need not wait for them
-)
+FEWEST_WORKERS = 2  # for which processes are started: as fast as two threads, and other threads need not wait for them
 
 
 def pays(kind: str, items: int, workers: int, slow_start: bool) -> bool:

@@ -14,9 +14,7 @@ from embark.engine.activity import SILENT, Activity
 from embark.store import Writer
 from embark.types import Array
 
-COMMIT_SECONDS = (
-    2.0  # that a batch waits for others: few enough fsyncs for any disk, and what a kill loses is soon embedded
-)
+COMMIT_SECONDS = 2.0  # that a batch waits for others: few fsyncs for any disk, and what a kill loses is soon embedded
 BYTES = 64 << 20  # of batches that wait no longer: in a larger write, an fsync would hardly cost less per vector
 WAITING = 2 * BYTES  # bytes that may be in memory: while so many are written, as many gather; then `put` waits
 

@@ -129,8 +129,8 @@ def correlate_external(
                 correlations[group, measure] = agreement(x, y, correlation)
     if not correlations:
         raise EmbarkError(
-            f"Fewer than {FEWEST_MODELS} models of the table have scores here. Its first column must hold models' names "
-            "as `embark leaderboard` prints them."
+            f"Fewer than {FEWEST_MODELS} models of the table have scores here. Its first column must hold models' "
+            "names as `embark leaderboard` prints them."
         )
     return ExternalCorrelations(
         by,
