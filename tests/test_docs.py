@@ -71,7 +71,7 @@ def test_the_walk_through_the_api_runs(shown: None, capsys: pytest.CaptureFixtur
         exec(compile(block, f"python.md, block {number}", "exec"), names)
     out = capsys.readouterr().out
     assert re.search(r" ± \d| \[\d", out)
-    assert "There is no benchmark named 'Poket'. Did you mean Pocket?" in out
+    assert "There is no task or benchmark named 'Poket'. Did you mean Pocket" in out
 
 
 def test_the_walk_names_every_function() -> None:
