@@ -190,11 +190,11 @@ def scores(home: Settings) -> Figures:
         "extremes": ("extremes -b UniBench", lambda: group_extremes(made_up)),
         "calibration": (
             "calibration -t 'Pocket*ZeroShot' -m embark/pocket -m embark/handmade",
-            lambda: analyze.calibration(tasks="Pocket*ZeroShot", models=MODELS[:2], **own),
+            lambda: analyze.calibration(tasks="Pocket*ZeroShot", models=MODELS[:2], settings=home),
         ),
         "confusion": (
             "confusion -t PocketGroupZeroShot -m embark/pocket",
-            lambda: analyze.confusion(tasks="PocketGroupZeroShot", models=FIRST, **own),
+            lambda: analyze.confusion(tasks="PocketGroupZeroShot", models=FIRST, settings=home),
         ),
         "breakdown": (
             "breakdown -t PocketGroupZeroShot --by class",
