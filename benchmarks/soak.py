@@ -402,6 +402,8 @@ class Soak:
         shared = self.folder / "shared"
         files = [path for path in (*self.settings.store.rglob("*"), *shared.glob("results/**/*")) if path.is_file()]
         active = {*self.models, *(self.spaces[revision] for revision in self.models)}
+        if not files:  # all that ran so far was killed at once
+            return
         recent = [path for path in files if path.parent.name in active]
         copies = self.folder / "copies"
         for _ in range(self.random.randint(1, 3)):
