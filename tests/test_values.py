@@ -37,9 +37,9 @@ BY_CLASS = {
 
 
 def all_classes() -> list[type[Any]]:
-    """Every class of ours that is printed in brief."""
+    """Every class of ours that is printed in brief; models are none, and need libraries that may not be installed."""
     for module in pkgutil.walk_packages(embark.__path__, "embark."):
-        if not module.name.endswith("__main__"):
+        if not module.name.startswith(("embark.models.", "embark.__main__")):
             importlib.import_module(module.name)
     classes = [Brief]
     for known in classes:
