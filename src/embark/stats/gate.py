@@ -55,6 +55,7 @@ class Tally:
 
 
 def verdict_of(difference: float, p: float) -> str:
+    """The verdict on a difference with this p-value: win or loss where it is significant, else tie."""
     return "tie" if p >= 1 - LEVEL else "win" if difference > 0 else "loss"
 
 

@@ -168,4 +168,5 @@ def values(cell: Cell, ends: tuple[str, ...]) -> list[str | float | None]:
 
 
 def signs(cell: Score) -> str:
+    """The footnote signs of a score in brackets, as " (a,b)"; nothing where it has none."""
     return f" ({','.join(cell.marks)})" if cell.marks else ""
